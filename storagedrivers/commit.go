@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/caddymedia/media/storagedrivers/internal/guard"
+	"github.com/caddymedia/media/internal/guard"
 )
 
 // A Change stores a staged object under a key, or removes an object.
@@ -441,7 +441,7 @@ var errLeaseLost = errors.New("the lease is lost")
 // writer stores between Stat and Delete is lost.
 func (s *Storage) deleteOwn(ctx context.Context, own Info) error {
 	ctx, o := s.begin(ctx, "delete", own.Key)
-	return o.end(s.repeat(ctx, func(ctx context.Context) error {
+	return o.end(s.repeat(ctx, guarded(func(ctx context.Context) error {
 		info, err := s.driver.Stat(WithoutCache(ctx), own.Key)
 		if LeaseLost(ctx) {
 			return errLeaseLost
@@ -453,5 +453,5 @@ func (s *Storage) deleteOwn(ctx context.Context, own Info) error {
 			return nil
 		}
 		return err
-	}))
+	})))
 }

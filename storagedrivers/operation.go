@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
-	"github.com/caddymedia/media/storagedrivers/internal/guard"
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
@@ -85,7 +85,7 @@ func (s *Storage) repeat(ctx context.Context, f func(context.Context) error) err
 	pause, silence := s.pause, time.Duration(0)
 	for i := 1; ; i++ {
 		start := s.now()
-		err := blamed(ctx, guarded(f)(ctx))
+		err := blamed(ctx, f(ctx))
 		again := errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrInUse) && !errors.Is(err, errResting) && !network.Silent(err)
 		if i == attempts || !again || ctx.Err() != nil {
 			return err

@@ -12,12 +12,12 @@ import (
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -100,8 +100,7 @@ func (s *session) imageAlias(name string) (*item.Alias, error) {
 
 // walk processes all images of the alias. It returns the error that ended it early.
 func (m *makingVariants) walk(ctx context.Context) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(lookers + 1)
+	group, ctx := guard.WithContext(ctx, lookers+1)
 	if m.bars {
 		group.Go(func() error { return m.count(ctx) })
 	}

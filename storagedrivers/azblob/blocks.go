@@ -14,10 +14,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
-	"golang.org/x/sync/errgroup"
 
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/internal/guard"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
@@ -58,7 +57,7 @@ func (u *upload) commitBlocks(ctx context.Context, ids []string) (storagedrivers
 // stageAll sends the blocks of r and returns their names in order.
 func (u *upload) stageAll(ctx context.Context, r io.Reader) ([]string, error) {
 	src := source.New(ctx, r)
-	group, staging := errgroup.WithContext(ctx)
+	group, staging := guard.WithContext(ctx, concurrency)
 	staging, cancel := context.WithCancel(staging)
 	defer cancel()
 	buffers := make(chan []byte, concurrency)
@@ -91,14 +90,14 @@ func (u *upload) stageAll(ctx context.Context, r io.Reader) ([]string, error) {
 		}
 		id := u.blockID(len(ids))
 		ids = append(ids, id)
-		group.Go(guard.Func(func() error {
+		group.Go(func() error {
 			clean, err := u.stage(staging, id, block)
 			if !clean {
 				buffer = nil // a broken connection may still read it
 			}
 			buffers <- buffer
 			return err
-		}))
+		})
 	}
 	err := mapError(ctx, group.Wait())
 	if err == nil {

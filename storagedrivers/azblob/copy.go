@@ -12,10 +12,9 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
-	"golang.org/x/sync/errgroup"
 
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/internal/guard"
 )
 
 const (
@@ -58,8 +57,7 @@ func (d *driver) putCopy(ctx context.Context, key string, opts storagedrivers.Pu
 func (u *upload) copyAll(ctx context.Context, address, tag string) ([]string, error) {
 	size := max(copySize, (u.size+maxBlocks-1)/maxBlocks)
 	ids := make([]string, (u.size+size-1)/size)
-	group, copying := errgroup.WithContext(ctx)
-	group.SetLimit(concurrency)
+	group, copying := guard.WithContext(ctx, concurrency)
 	for i := range ids {
 		ids[i] = u.blockID(i)
 		from := int64(i) * size
@@ -67,13 +65,13 @@ func (u *upload) copyAll(ctx context.Context, address, tag string) ([]string, er
 			Range:                          blob.HTTPRange{Offset: from, Count: min(size, u.size-from)},
 			SourceModifiedAccessConditions: &blob.SourceModifiedAccessConditions{SourceIfMatch: new(azcore.ETag(tag))},
 		}
-		group.Go(guard.Func(func() error {
+		group.Go(func() error {
 			_, err := u.stageBy(copying, func() error {
 				_, err := u.blob.StageBlockFromURL(copying, ids[i], address, opts)
 				return err
 			})
 			return err
-		}))
+		})
 	}
 	return ids, mapCopyError(ctx, group.Wait())
 }

@@ -3,6 +3,7 @@ package ftp
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -15,6 +16,7 @@ import (
 
 	jftp "github.com/jlaffaye/ftp"
 
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/queue"
 )
@@ -52,9 +54,13 @@ func (c *conn) run(ctx context.Context, f func() error) error {
 		*c = *fresh
 	}
 	stop := context.AfterFunc(ctx, c.cut)
-	err := f()
+	err := guard.Call(f)
 	if !stop() {
 		c.broken = true
+	}
+	if errors.Is(err, guard.ErrPanic) { // replies may be left
+		c.broken = true
+		c.cut()
 	}
 	return operationError(ctx, err)
 }
@@ -194,8 +200,27 @@ func (c *conn) query(command, path string) (string, error) {
 	return strings.TrimSpace(text), c.checkPathReply(path, err)
 }
 
-// entryLine matches the beginning of a line of LIST for a file, a folder or a link, of Unix or DOS.
-var entryLine = regexp.MustCompile(`(?m)^([-dl][-rwxsStT]{9}|\d\d-\d\d-\d\d)`)
+var (
+	// entryLine matches the beginning of a line for a file, a folder or a link: of LIST for Unix or DOS,
+	// or of MLSD.
+	entryLine = regexp.MustCompile(`(?m)^([-dl][-rwxsStT]{9}|\d\d-\d\d-\d\d|[\w.-]+=[^ ;]*;)`)
+	// otherLine matches a line of LIST for a device or the like, or with the size of the folder.
+	otherLine = regexp.MustCompile(`(?m)(^[bcps][-rwxsStT]{9}.*|\A\pL+:? \d+\s*)$`)
+)
+
+// unreadable returns an error if a listing has entries that the library has left out; it has found
+// the others.
+func unreadable(listing []byte, found int) error {
+	lines := len(entryLine.FindAllIndex(listing, -1))
+	if found == 0 && lines == 0 && len(bytes.TrimSpace(otherLine.ReplaceAll(listing, nil))) > 0 {
+		lines = 1 // at least
+	}
+	if lines <= found {
+		return nil
+	}
+	err := fmt.Errorf("%d of %d lines of the listing are in an unknown format", lines-found, lines)
+	return storagedrivers.WithCause(err, unknownFormat)
+}
 
 // list returns the entries of a folder, with hidden names if the server shows them.
 func (c *conn) list(folder string) ([]entry, error) {
@@ -209,21 +234,25 @@ func (c *conn) list(folder string) ([]entry, error) {
 			argument = ""
 		}
 	}
-	var listing bytes.Buffer
+	var listing listingLog
 	c.control.listing = &listing
 	found, err := list(argument)
 	c.control.listing = nil
+	if listing.begun {
+		err = accept(jftp.StatusRequestedFileActionOK, err)
+	}
 	if err = c.checkReply(err); err != nil {
 		return nil, lookupError(err)
 	}
-	// The library leaves out lines that it cannot read.
-	if lines := entryLine.FindAllIndex(listing.Bytes(), -1); !c.hasFacts() && len(lines) > len(found) {
-		err := fmt.Errorf("%d of %d lines of the listing are in an unknown format", len(lines)-len(found), len(lines))
-		return nil, storagedrivers.WithCause(err, unknownFormat)
+	if !c.hasFacts() { // the library takes a short line of text for an entry of DOS without a time
+		found = slices.DeleteFunc(found, func(e *jftp.Entry) bool { return e.Time.IsZero() })
 	}
 	if argument == "-a" && !slices.ContainsFunc(found, func(e *jftp.Entry) bool { return e.Name == "." }) {
 		c.withoutHidden = true // the argument was taken for a name: hidden names include "."
 		return c.list(folder)
+	}
+	if err := unreadable(listing.Bytes(), len(found)); err != nil {
+		return nil, err
 	}
 	entries := make([]entry, len(found))
 	for i, e := range found {
@@ -232,12 +261,13 @@ func (c *conn) list(folder string) ([]entry, error) {
 	return entries, nil
 }
 
-// store sends r to the file at path.
+// store sends r to the file at path. A transfer may end with 250 in place of 226 (RFC 959, section 5.4).
 func (c *conn) store(path string, r io.Reader) error {
 	err := c.ftp.Stor(path, r)
 	if sent := c.control.upload; sent != nil {
 		sent.end()
 		c.control.upload = nil
+		err = accept(jftp.StatusRequestedFileActionOK, err)
 	}
 	return c.checkPathReply(path, err)
 }
@@ -283,7 +313,11 @@ func (c *conn) ping() error { return c.checkReply(c.ftp.NoOp()) }
 
 // rename renames a file within its folder.
 func (c *conn) rename(from, to string) error { return c.checkPathReply(from, c.ftp.Rename(from, to)) }
-func (c *conn) remove(path string) error     { return c.checkPathReply(path, c.ftp.Delete(path)) }
+
+// remove removes a file. Some servers reply with 200.
+func (c *conn) remove(path string) error {
+	return c.checkPathReply(path, accept(jftp.StatusCommandOK, c.ftp.Delete(path)))
+}
 
 // changeDir changes to a folder, which verifies that it is one. No command depends on the current
 // folder.
@@ -309,9 +343,10 @@ func (d *driver) ensureFolder(c *conn, folder string) error {
 	return err
 }
 
-// createFolder creates a folder whose parent exists, unless it exists by now.
+// createFolder creates a folder whose parent exists, unless it exists by now. Some servers reply with
+// 250.
 func (c *conn) createFolder(folder string) error {
-	err := c.checkPathReply(folder, c.ftp.MakeDir(folder))
+	err := c.checkPathReply(folder, accept(jftp.StatusRequestedFileActionOK, c.ftp.MakeDir(folder)))
 	if !isRefusal(err) {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 
 	jftp "github.com/jlaffaye/ftp"
 
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
@@ -33,7 +34,7 @@ func (d *driver) connect(ctx context.Context) (*conn, error) {
 	life, cut := context.WithCancel(context.WithoutCancel(ctx))
 	c := &conn{connect: d.connect, cut: cut}
 	stop := context.AfterFunc(ctx, cut)
-	err := c.login(life, d.config, &d.pasv)
+	err := guard.Call(func() error { return c.login(life, d.config, &d.pasv) })
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
@@ -70,6 +71,9 @@ func (c *conn) login(life context.Context, config Config, pasv *atomic.Bool) err
 		return err
 	}
 	if err = c.ftp.Login(config.User, config.Password); err != nil {
+		if c.control.isForeign(err) {
+			return storagedrivers.WithCause(fmt.Errorf("%w: logging in: %w", errNot, err), notFTP)
+		}
 		err = withTLSAdvice(config.TLS, fmt.Errorf("logging in as %q: %w", config.User, c.control.replies.reply(err)))
 		if errors.Is(mapError(err), fs.ErrPermission) {
 			err = storagedrivers.WithCause(err, wrongLogin)
@@ -189,12 +193,20 @@ type control struct {
 	in       *bufio.Reader
 	replies  replyLog
 	upload   *dataConn     // the last one that was sent and waits for the server
-	listing  *bytes.Buffer // gets what is received for a listing; otherwise nil
+	listing  *listingLog   // gets what is received for a listing; otherwise nil
+}
+
+// listingLog is a listing as the server has sent it.
+type listingLog struct {
+	bytes.Buffer
+	begun bool // the server has begun to send it
 }
 
 var (
-	errSSH = errors.New("the server speaks SSH: use the driver sftp")
-	errNot = errors.New("this is no FTP server")
+	errSSH = storagedrivers.WithCause(errors.New("the server speaks SSH: use the driver sftp"), notFTP)
+	errNot = storagedrivers.WithCause(errors.New("no FTP server answers at this address"), notFTP)
+	// errEndless means that a reply is too long to be one.
+	errEndless = fmt.Errorf("%w: a reply without an end", errNot)
 )
 
 // readGreeting reads the greeting of the server at raw and secures the connection.
@@ -227,7 +239,34 @@ func readGreeting(ctx context.Context, raw net.Conn, mode tlsMode, config *tls.C
 }
 
 // setConn sets the connection for reading and writing.
-func (c *control) setConn(conn net.Conn) { c.Conn, c.in = conn, bufio.NewReader(conn) }
+func (c *control) setConn(conn net.Conn) {
+	c.Conn = &boundedConn{Conn: conn}
+	c.in = bufio.NewReader(c.Conn)
+}
+
+// boundedConn is a control connection. It fails if the replies to a command have too many bytes: the
+// readers keep a reply in memory.
+type boundedConn struct {
+	net.Conn
+	received int // since the last command
+}
+
+// maxReplies is the most bytes of the replies to one command.
+const maxReplies = 1 << 20
+
+func (c *boundedConn) Read(p []byte) (int, error) {
+	if c.received > maxReplies {
+		return 0, errEndless
+	}
+	n, err := c.Conn.Read(p)
+	c.received += n
+	return n, err
+}
+
+func (c *boundedConn) Write(p []byte) (int, error) {
+	c.received = 0
+	return c.Conn.Write(p)
+}
 
 func (c *control) secure(ctx context.Context, raw net.Conn, config *tls.Config) error {
 	secured := tls.Client(raw, config)
@@ -245,6 +284,8 @@ func (c *control) welcome() (string, error) {
 	switch {
 	case string(start) == "SSH-":
 		return "", errSSH
+	case network.Greeter(start) != "" && start[0] != '2':
+		return "", fmt.Errorf("%w: it is %s", errNot, network.Greeter(start))
 	case len(start) > 0 && (start[0] < '1' || start[0] > '5'):
 		return "", fmt.Errorf("%w: it begins with %q", errNot, start)
 	case err != nil:
@@ -252,8 +293,14 @@ func (c *control) welcome() (string, error) {
 	}
 	for {
 		code, text, err := textproto.NewReader(c.in).ReadResponse(0)
-		if err != nil || code == jftp.StatusReady {
-			return text, err
+		if err == nil && code == jftp.StatusReady {
+			return text, nil
+		}
+		if _, malformed := errors.AsType[textproto.ProtocolError](err); malformed || err == nil && code != statusSoon && code < refusals {
+			return "", fmt.Errorf("%w: it begins with %q", errNot, start)
+		}
+		if err != nil {
+			return "", err
 		}
 		if code != statusSoon {
 			return "", &textproto.Error{Code: code, Msg: text}
@@ -261,8 +308,22 @@ func (c *control) welcome() (string, error) {
 	}
 }
 
-// statusSoon is the code of a reply that announces the greeting.
-const statusSoon = 120
+const (
+	// statusSoon is the code of a reply that announces the greeting.
+	statusSoon = 120
+	// refusals are the codes from this one on.
+	refusals = 400
+)
+
+// isForeign reports whether an error of logging in shows that the server does not know FTP: its replies
+// are none, or do not fit.
+func (c *control) isForeign(err error) bool {
+	if _, malformed := errors.AsType[textproto.ProtocolError](err); malformed {
+		return true
+	}
+	reply, ok := errors.AsType[*textproto.Error](c.replies.reply(err))
+	return ok && (reply.Code < refusals || isUnknownCommand(reply)) || !ok && !network.Unreachable(err)
+}
 
 // command sends a command and returns the text of the reply, which must have the expected code.
 func (c *control) command(expected int, line string) (string, error) {
@@ -346,6 +407,7 @@ func (c *dataConn) Read(p []byte) (int, error) {
 		err = io.EOF
 	}
 	if c.control.listing != nil {
+		c.control.listing.begun = true
 		c.control.listing.Write(p[:n])
 	}
 	return n, err

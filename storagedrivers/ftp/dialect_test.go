@@ -193,9 +193,17 @@ func TestOtherServers(t *testing.T) {
 		err   error
 		words string
 	}{
-		"SSH-2.0-OpenSSH_9.2": {errSSH, "driver sftp"},
-		"HTTP/1.1 400":        {errNot, "no FTP server"},
-		"\x15\x03\x01\x00":    {errNot, "no FTP server"},
+		"SSH-2.0-OpenSSH_9.2":                      {errSSH, "driver sftp"},
+		"HTTP/1.1 400":                             {errNot, "no FTP server"},
+		"\x15\x03\x01\x00":                         {errNot, "no FTP server"},
+		"HTTP/1.1 400\r\n":                         {errNot, "a web server"},
+		"+OK POP3 ready\r\n":                       {errNot, "a mail server"},
+		"200 news\r\n":                             {errNot, "no FTP server"},
+		"22x ready\r\n":                            {errNot, "no FTP server"},
+		"220 mail ESMTP\r\n502 what\r\n":           {errNot, "no FTP server"},
+		"220 mail ESMTP\r\n250 yes\r\n":            {errNot, "no FTP server"},
+		"220-" + strings.Repeat("x", 2*maxReplies): {errNot, "without an end"},
+		"220 ready\r\n331-" + strings.Repeat("x\r\n", maxReplies): {errNot, "without an end"},
 		"421 Please reconnect using TLS security mechanisms.\r\n": {errWantsTLS, "tls explicit"},
 		"220 ready\r\n530 SSL/TLS required\r\n":                   {errWantsTLS, "tls explicit"},
 		"220 ready\r\n421 Too many users\r\n":                     {storagedrivers.ErrUnavailable, "Too many"},
@@ -226,6 +234,9 @@ func TestOtherServers(t *testing.T) {
 			}
 			if errors.Is(err, storagedrivers.ErrUnavailable) != errors.Is(want.err, storagedrivers.ErrUnavailable) {
 				t.Errorf("error %v, which decides whether it is repeated", err)
+			}
+			if errors.Is(want.err, errNot) {
+				test.Equal(t, storagedrivers.CauseOf(err), notFTP)
 			}
 		})
 	}
@@ -300,6 +311,33 @@ func TestPASV(t *testing.T) {
 	}
 }
 
+// TestOtherSuccess: success has another code on some servers.
+func TestOtherSuccess(t *testing.T) {
+	t.Parallel()
+	other := map[string]*strings.Replacer{
+		"STOR": strings.NewReplacer("226", "250"), "RETR": strings.NewReplacer("226", "250"), "LIST": strings.NewReplacer("226", "250"),
+		"MLSD": strings.NewReplacer("226", "250"), "MKD": strings.NewReplacer("257", "250"), "DELE": strings.NewReplacer("250", "200"),
+	}
+	for _, facts := range []bool{false, true} {
+		changed := map[string]bool{}
+		f := &fake{facts: facts, after: func(command, reply string) string {
+			if r := other[command]; r != nil {
+				changed[command] = changed[command] || r.Replace(reply) != reply
+				return r.Replace(reply)
+			}
+			return reply
+		}}
+		d := open(t, f.start(t).config())
+		test.Must(t, put(t, d, "new/folder/key", "content", create))
+		holds(t, d, "new/folder/key", "content")
+		page, err := d.List(t.Context(), storagedrivers.ListOptions{Limit: 10})
+		test.Must(t, err)
+		test.Equal(t, len(page.Objects), 1, "objects are listed")
+		test.Must(t, d.Delete(t.Context(), "new/folder/key", storagedrivers.DeleteOptions{}))
+		test.Equal(t, len(changed), len(other)-1, "commands with other codes")
+	}
+}
+
 // TestFolderWithSlash: the slash at the end of a listed folder is no part of its name.
 func TestFolderWithSlash(t *testing.T) {
 	t.Parallel()
@@ -311,13 +349,17 @@ func TestFolderWithSlash(t *testing.T) {
 // TestUnknownFormat: a listing in an unknown format is an error, and not an empty folder.
 func TestUnknownFormat(t *testing.T) {
 	t.Parallel()
+	odd := func(listing string) string { return strings.ReplaceAll(listing, " user ", " ") } // a column is missing
 	for _, plain := range []bool{false, true} {
-		d := open(t, (&fake{odd: true, plain: plain}).start(t).config())
+		d := open(t, (&fake{listed: odd, plain: plain}).start(t).config())
 		test.Must(t, put(t, d, "folder/key", "content", create))
 		for _, prefix := range []string{"", "folder/"} {
 			page, err := d.List(t.Context(), storagedrivers.ListOptions{Prefix: prefix})
 			test.Fails(t, err, "listed", fmt.Sprint(page))
 			test.Equal(t, storagedrivers.CauseOf(err), unknownFormat)
 		}
+		err := d.Check(t.Context())
+		test.Fails(t, err, "the check")
+		test.Equal(t, storagedrivers.CauseOf(err), unknownFormat)
 	}
 }

@@ -143,6 +143,14 @@ func ignoreMissing(err error) error {
 	return err
 }
 
+// accept returns nil for a server's reply with a code of success that the library does not expect.
+func accept(code int, err error) error {
+	if isSingleReply(err) && hasCode(err, code) {
+		return nil
+	}
+	return err
+}
+
 // isUnknownCommand reports whether the server does not implement or understand a command.
 func isUnknownCommand(err error) bool {
 	return !errors.Is(err, storagedrivers.ErrInvalidKey) && hasCode(err,
@@ -180,6 +188,7 @@ func isSingleReply(err error) bool {
 
 const (
 	wrongLogin    storagedrivers.Cause = "The host refused the login: the user or the password is wrong."
+	notFTP        storagedrivers.Cause = "No FTP server answers at this address, but another server. Check the address, the port, and the driver."
 	unknownFormat storagedrivers.Cause = "The server lists files in an unknown format. " +
 		"Let it list them like ls -l, or use a server with MLSD."
 )

@@ -28,7 +28,6 @@ type fake struct {
 	facts   bool        // MLST and MLSD
 	keep    bool        // renaming onto a file is refused
 	plain   bool        // LIST takes no options
-	odd     bool        // LIST omits a column
 	rude    bool        // TLS data connections end without a goodbye
 	lingers bool        // data connections of uploads are left to the client to close
 	most    int         // control connections; 0 is any number
@@ -38,6 +37,10 @@ type fake struct {
 
 	// before is called with every command. A non-empty reply replaces the command's.
 	before func(s *session, command, argument string) (reply string)
+	// listed, if set, returns another listing than the folder's.
+	listed func(listing string) string
+	// after, if set, returns the reply to a command in place of another one.
+	after func(command, reply string) string
 	// lose reports whether the reply to a command is lost with the connection.
 	lose func(command, argument string) bool
 	// cutData returns the number of bytes after which a transfer is aborted; -1 for none.
@@ -185,6 +188,9 @@ func (s *session) answer(command, argument string) error {
 	}
 	if s.fake.lose != nil && s.fake.lose(command, argument) {
 		return errHungUp
+	}
+	if s.fake.after != nil {
+		reply = s.fake.after(command, reply)
 	}
 	s.reply(reply)
 	if command == "AUTH" && s.fake.tls != nil {
@@ -467,11 +473,7 @@ func (s *session) listing(command, argument string) (string, bool) {
 		if command == "MLSD" {
 			fmt.Fprintf(&lines, "%s%s\r\n", factsOf(stat), name)
 		} else {
-			text := lineOf(stat, name)
-			if s.fake.odd {
-				text = strings.Replace(text, " user ", " ", 1)
-			}
-			fmt.Fprintf(&lines, "%s\r\n", text)
+			fmt.Fprintf(&lines, "%s\r\n", lineOf(stat, name))
 		}
 	}
 	folder := s.virtual(argument)
@@ -495,6 +497,9 @@ func (s *session) listing(command, argument string) (string, bool) {
 		if err == nil && (hidden || entry.Name()[0] != '.') {
 			line(stat, entry.Name())
 		}
+	}
+	if s.fake.listed != nil {
+		return s.fake.listed(lines.String()), true
 	}
 	return lines.String(), true
 }

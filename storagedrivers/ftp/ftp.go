@@ -39,6 +39,7 @@ type driver struct {
 	kept        listing.Remote[entry]
 	removed     *lru.Cache[string, time.Time]           // by path
 	features    atomic.Pointer[storagedrivers.Features] // nil until they are found out
+	listed      atomic.Bool                             // the listing of the root can be read
 	manualSweep atomic.Bool                             // Sweep was called: listings remove nothing
 	pasv        atomic.Bool                             // EPSV leads nowhere
 	memory      *semaphore.Weighted                     // for objects that were read whole
@@ -147,7 +148,7 @@ func (d *driver) Delete(ctx context.Context, key string, opts storagedrivers.Del
 }
 
 // Check connects, logs in and finds or creates the root. The first Check tests whether the server
-// sets times.
+// sets times, and whether its listings can be read.
 func (d *driver) Check(ctx context.Context) error {
 	return d.withConn(ctx, func(c *conn) error {
 		root := path.Join("/", c.base)
@@ -190,11 +191,19 @@ var (
 	_ storagedrivers.Sweeper = (*driver)(nil)
 )
 
-// probe tests whether the server sets the times of files. It does nothing if the root is read-only.
+// probe tests whether listings can be read, and, unless the root is read-only, whether the server sets
+// the times of files.
 func (d *driver) probe(ctx context.Context, c *conn) error {
 	temp := tempName(path.Join("/", c.base))
 	err := c.run(ctx, func() error {
-		err := c.store(temp, strings.NewReader("probe"))
+		stored := c.store(temp, strings.NewReader("probe"))
+		if stored != nil && !isRefusal(stored) {
+			return stored
+		}
+		if err := d.probeListing(c); err != nil {
+			return err
+		}
+		err := stored
 		if err == nil {
 			features := storagedrivers.Features{ListTimes: c.hasFacts()}
 			if features.Dated, err = c.probeTime(temp); err == nil {
@@ -212,6 +221,18 @@ func (d *driver) probe(ctx context.Context, c *conn) error {
 		err = cleaned
 	}
 	return err
+}
+
+// probeListing reads the listing of the root, once.
+func (d *driver) probeListing(c *conn) error {
+	if d.listed.Load() {
+		return nil
+	}
+	if _, err := c.list(path.Join("/", c.base)); ignoreRefusal(err) != nil {
+		return fmt.Errorf("listing the root: %w", err)
+	}
+	d.listed.Store(true)
+	return nil
 }
 
 // probeTime sets an odd time for a file, and reports whether the file has it.

@@ -246,7 +246,7 @@ func (t *transfer) end() error {
 // finish ends a download that was read to its end. Only then the server reports whether it was
 // complete.
 func (t *transfer) finish() error {
-	err := t.conn.checkReply(t.response.Close())
+	err := t.conn.checkReply(accept(jftp.StatusRequestedFileActionOK, t.response.Close()))
 	t.response = nil
 	return err
 }

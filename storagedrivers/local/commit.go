@@ -9,8 +9,7 @@ import (
 	"path"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -535,8 +534,7 @@ const syncWidth = 16
 type syncs []func() error
 
 func (s syncs) wait() error {
-	var all errgroup.Group
-	all.SetLimit(syncWidth)
+	all := guard.NewGroup(syncWidth)
 	for _, one := range s {
 		all.Go(one)
 	}

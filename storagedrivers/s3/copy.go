@@ -12,10 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
-	"golang.org/x/sync/errgroup"
 
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/internal/guard"
 	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 )
 
@@ -67,10 +66,9 @@ func (d *driver) copyParts(
 ) ([]types.CompletedPart, error) {
 	size := max(copySize, (u.size+maxParts-1)/maxParts)
 	parts := make([]types.CompletedPart, (u.size+size-1)/size)
-	group, copying := errgroup.WithContext(ctx)
-	group.SetLimit(lanes)
+	group, copying := guard.WithContext(ctx, lanes)
 	for i := range parts {
-		group.Go(guard.Func(func() error {
+		group.Go(func() error {
 			if err := copying.Err(); err != nil {
 				return err
 			}
@@ -78,7 +76,7 @@ func (d *driver) copyParts(
 			part, err := d.copyPart(copying, u.key, id, int32(i+1), source, from, min(from+size, u.size))
 			parts[i] = part
 			return err
-		}))
+		})
 	}
 	return parts, group.Wait()
 }

@@ -11,11 +11,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/internal/guard"
 	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
@@ -94,9 +93,9 @@ func (d *driver) beginParts(ctx context.Context, u *upload) (id string, err erro
 func (d *driver) sendParts(ctx context.Context, u *upload, id string) ([]types.CompletedPart, error) {
 	size := max(partSize, (u.size+maxParts-1)/maxParts)
 	c := &cutter{upload: u, source: source.New(ctx, u.r), size: size}
-	group, sending := errgroup.WithContext(ctx)
+	group, sending := guard.WithContext(ctx, lanes)
 	lane := func(buffer []byte, release func()) {
-		group.Go(guard.Func(func() error {
+		group.Go(func() error {
 			defer release()
 			for {
 				number, content, err := c.cut(sending, buffer)
@@ -109,7 +108,7 @@ func (d *driver) sendParts(ctx context.Context, u *upload, id string) ([]types.C
 				}
 				c.sent(part)
 			}
-		}))
+		})
 	}
 	if u.size < 0 {
 		if err := d.openStreamLanes(lane); err != nil {

@@ -112,22 +112,24 @@ type greetingCheck struct {
 	greeting []byte // its first bytes
 }
 
-// greetings are the first bytes of servers of other protocols.
-var greetings = map[string]string{"220 ": "an FTP or mail server", "220-": "an FTP or mail server", "HTTP": "a web server"}
-
-// greetingSize is the length of each of the greetings.
-const greetingSize = 4
-
 func (g *greetingCheck) Read(p []byte) (int, error) {
 	n, err := g.Conn.Read(p)
-	if missing := greetingSize - len(g.greeting); missing > 0 {
+	if missing := network.GreetingSize - len(g.greeting); missing > 0 {
 		g.greeting = append(g.greeting, p[:min(n, missing)]...)
-		if server, ok := greetings[string(g.greeting)]; ok {
-			return 0, fmt.Errorf("the address is that of %s, not of an SSH server", server)
+		if server := network.Greeter(g.greeting); server != "" && !g.isSSH() {
+			return 0, fmt.Errorf("%w: it is %s", errNotSSH, server)
 		}
+	}
+	if errors.Is(err, io.EOF) && len(g.greeting) > 0 && !g.isSSH() {
+		return n, fmt.Errorf("%w: it begins with %q", errNotSSH, g.greeting)
 	}
 	return n, err
 }
+
+func (g *greetingCheck) isSSH() bool { return string(g.greeting) == "SSH-" }
+
+// errNotSSH means that a server of another protocol has answered.
+var errNotSSH = errors.New("no SSH server answers at this address")
 
 // start starts the file server, like the library's NewClient.
 func start(shell *ssh.Client, received *atomic.Int64) (*pkgsftp.Client, error) {

@@ -121,12 +121,16 @@ const (
 	wrongMethod storagedrivers.Cause = "The host does not accept this way of logging in. Use one that it accepts, " +
 		"such as a private key instead of a password."
 	wrongLogin storagedrivers.Cause = "The host refused the login: the user or the password is wrong, or the key is not authorized there."
+	notSSH     storagedrivers.Cause = "No SSH server answers at this address, but another server. Check the address and the port."
 	noAgent    storagedrivers.Cause = "The SSH agent of this machine does not answer. Start it, or log in with a password or a private key."
 )
 
 // notAuthenticated is the beginning of the library's error for a refused login, for which it has no
 // error value.
 const notAuthenticated = "ssh: unable to authenticate"
+
+// noVersion is the library's error for a server that does not say its version of SSH.
+const noVersion = "ssh: overflow reading version string"
 
 // causeOf returns the cause of an error of connecting.
 func causeOf(err error) storagedrivers.Cause {
@@ -137,6 +141,8 @@ func causeOf(err error) storagedrivers.Cause {
 		return wrongHostKey
 	case errors.As(err, &common) && common.What == "host key":
 		return noHostKey
+	case errors.Is(err, errNotSSH), strings.Contains(err.Error(), noVersion):
+		return notSSH
 	case strings.Contains(err.Error(), notAuthenticated+", attempted methods [none]"):
 		return wrongMethod
 	case strings.Contains(err.Error(), notAuthenticated):

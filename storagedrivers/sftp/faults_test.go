@@ -214,6 +214,8 @@ func TestNoSSHServer(t *testing.T) {
 		"220 ProFTPD Server ready.\r\n":    "an FTP or mail server",
 		"220-Welcome\r\n220 to Pure-FTPd ": "an FTP or mail server",
 		"HTTP/1.1 400 Bad Request\r\n":     "a web server",
+		"+OK POP3 ready\r\n":               "a mail server",
+		strings.Repeat("what\n", 2000):     "overflow reading version",
 	} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		test.Is(t, err, nil)
@@ -231,6 +233,7 @@ func TestNoSSHServer(t *testing.T) {
 		test.Within(t, test.Soon, "the check", func() { err = d.Check(t.Context()) })
 		test.IsNot(t, err, storagedrivers.ErrUnavailable)
 		test.Says(t, err, want, greeting)
+		test.Equal(t, storagedrivers.CauseOf(err), notSSH)
 		listener.Close()
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	pkgsftp "github.com/pkg/sftp"
+
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/listing"
 )
@@ -95,7 +97,7 @@ func (d *driver) readFolder(
 	stats, err := c.ReadDirContext(ctx, path)
 	for attempt := 1; err != nil; attempt++ {
 		stat, statErr := c.Stat(path)
-		if statErr == nil && !stat.IsDir() || errors.Is(statErr, fs.ErrNotExist) || failed(statErr) {
+		if statErr == nil && !stat.IsDir() || errors.Is(statErr, fs.ErrNotExist) || failed(statErr) && c.isBelowFile(path) {
 			return nil, nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) || attempt == listAttempts {
@@ -106,6 +108,11 @@ func (d *driver) readFolder(
 	entries := make([]entry, 0, len(stats))
 	for _, stat := range stats {
 		key := prefix + stat.Name()
+		if stat, err = c.typed(path, stat); errors.Is(err, fs.ErrNotExist) {
+			continue // removed meanwhile
+		} else if err != nil {
+			return nil, err
+		}
 		switch {
 		case storagedrivers.ValidKey(key) != nil:
 			hidden(entry{key, stat})
@@ -116,4 +123,27 @@ func (d *driver) readFolder(
 		}
 	}
 	return entries, nil
+}
+
+// isBelowFile reports whether a parent of a path is a file. Hosts have no status of their own for that.
+func (c *conn) isBelowFile(path string) bool {
+	for path != "" {
+		path = path[:max(strings.LastIndexByte(path, '/'), 0)]
+		if stat, err := c.Stat(path); err == nil {
+			return !stat.IsDir()
+		}
+	}
+	return false
+}
+
+// typeBits of a mode are that of a file, a folder or the like.
+const typeBits = 0o170000
+
+// typed returns an entry of a folder. It looks up one that the host has listed without attributes, or
+// without its type.
+func (c *conn) typed(folder string, stat fs.FileInfo) (fs.FileInfo, error) {
+	if listed, ok := stat.Sys().(*pkgsftp.FileStat); !ok || listed.Mode&typeBits != 0 {
+		return stat, nil
+	}
+	return c.Lstat(strings.TrimSuffix(folder, "/") + "/" + stat.Name())
 }

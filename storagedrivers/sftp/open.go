@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -108,7 +109,7 @@ func (d *driver) openOnce(
 		ctx: ctx, c: c, file: file, path: d.path(key), exact: exact, info: info, offset: rng.Offset, end: rng.Offset + n,
 		closing: func() {
 			d.tasks.Go(func() {
-				_ = file.Close() // it was only read
+				_ = guard.Call(file.Close) // it was only read
 				d.pool.release(c)
 			})
 		},

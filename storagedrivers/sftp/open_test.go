@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math/rand/v2"
@@ -15,6 +16,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	pkgsftp "github.com/pkg/sftp"
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
@@ -190,6 +193,83 @@ func TestVanishedWhileListing(t *testing.T) {
 	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
 	test.Is(t, err, nil)
 	test.Equal(t, len(page.Objects), 1, "listed", "objects")
+}
+
+// TestFailingFolder: a folder that fails is an error, and not an empty one. A folder below a file is
+// empty.
+func TestFailingFolder(t *testing.T) {
+	t.Parallel()
+	var broken atomic.Bool
+	h := newRequestHost(t, servers.RequestFiles{Before: func(_, path string) error {
+		if broken.Load() && path == "/folder" {
+			return errors.New("input/output error")
+		}
+		return nil
+	}})
+	d := h.driver(t, ".")
+	put(t, d, "folder/object", []byte("content"), create)
+	put(t, d, "file", []byte("content"), create)
+	for prefix, want := range map[string]int{"": 2, "folder/": 1, "file/": 0, "file/below/": 0, "missing/below/": 0} {
+		page, err := d.List(t.Context(), storagedrivers.ListOptions{Prefix: prefix})
+		test.Is(t, err, nil, prefix)
+		test.Equal(t, len(page.Objects), want, prefix, "objects")
+	}
+	broken.Store(true)
+	for _, prefix := range []string{"", "folder/"} {
+		page, err := d.List(t.Context(), storagedrivers.ListOptions{Prefix: prefix})
+		test.Fails(t, err, fmt.Sprintf("%q was listed: %v", prefix, page))
+	}
+}
+
+// untyped are files whose listings have names alone.
+type untyped struct{ servers.RequestFiles }
+
+// Filelist is that of RequestFiles, without attributes in listings.
+func (u untyped) Filelist(r *pkgsftp.Request) (pkgsftp.ListerAt, error) {
+	list, err := u.RequestFiles.Filelist(r)
+	if r.Method == "List" {
+		list = nameList{list}
+	}
+	return list, err
+}
+
+type nameList struct{ pkgsftp.ListerAt }
+
+func (l nameList) ListAt(to []fs.FileInfo, at int64) (int, error) {
+	n, err := l.ListerAt.ListAt(to, at)
+	for i := range n {
+		to[i] = nameOnly{to[i]}
+	}
+	return n, err
+}
+
+type nameOnly struct{ fs.FileInfo }
+
+func (nameOnly) Size() int64        { return 0 }
+func (nameOnly) Mode() fs.FileMode  { return fs.ModeIrregular }
+func (nameOnly) ModTime() time.Time { return time.Unix(0, 0) }
+
+// TestListingWithoutTypes: folders are found, and objects have their size, if the host lists names
+// alone.
+func TestListingWithoutTypes(t *testing.T) {
+	t.Parallel()
+	files := untyped{servers.RequestFiles{Folder: t.TempDir()}}
+	h := startServerOf(t, func(session io.ReadWriteCloser) error {
+		return pkgsftp.NewRequestServer(session, pkgsftp.Handlers{FileGet: files, FilePut: files, FileCmd: files, FileList: files}).Serve()
+	}).host(files.Folder, 1)
+	d := h.driver(t, ".")
+	put(t, d, "folder/below/object", []byte("content"), create)
+	put(t, d, "object", []byte("content"), create)
+	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
+	test.Is(t, err, nil)
+	var listed []string
+	for _, info := range page.Objects {
+		listed = append(listed, fmt.Sprint(info.Key, " ", info.Size))
+		stat, err := d.Stat(t.Context(), info.Key)
+		test.Is(t, err, nil)
+		test.Equal(t, info, stat)
+	}
+	test.Same(t, listed, []string{"folder/below/object 7", "object 7"})
 }
 
 // TestFullByItsWords: a full disk is recognised by the host's text.

@@ -14,7 +14,7 @@ import (
 	pkgsftp "github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/caddymedia/media/storagedrivers/internal/guard"
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
@@ -232,7 +232,10 @@ func (c *conn) watch(silence time.Duration) {
 			select {
 			case asking <- struct{}{}:
 				tasks.Go(func() {
-					_, _ = c.Getwd() // any answer will do
+					_ = guard.Call(func() error { // any answer will do
+						_, err := c.Getwd()
+						return err
+					})
 					<-asking
 				})
 			default: // it was asked and has not answered

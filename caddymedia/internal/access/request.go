@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/internal/guard"
 )
 
 // The errors of [Issuer.Attempt].
@@ -204,7 +205,7 @@ func (a *Attempt) hold(ctx context.Context, expiry *time.Timer, lost func()) {
 				return
 			}
 			next := time.AfterFunc(trustedLease, func() { a.lose(lost) }) // before, as the process may be stopped
-			switch err := a.lease(ctx); {
+			switch err := guard.Call(func() error { return a.lease(ctx) }); {
 			case err == nil:
 				expiry, next = next, expiry
 			case errors.Is(err, ErrRunning), errors.Is(err, ErrOtherRequest):

@@ -13,10 +13,10 @@ import (
 	"sync"
 
 	"go.uber.org/zap"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/items"
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -109,8 +109,7 @@ func (c *call) zip() error {
 // of filenames, and the names of the others.
 func zipItems(ctx context.Context, alias *item.Alias, filenames []string) (items []zipItem, missing []string, err error) {
 	infos := make([]storagedrivers.Info, len(filenames)) // without a key if there is no item
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(zipStats)
+	group, ctx := guard.WithContext(ctx, zipStats)
 	for i, filename := range filenames {
 		if !alias.MayBeItem(filename) {
 			continue

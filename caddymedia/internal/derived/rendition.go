@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -114,13 +114,8 @@ func (m *Maker) MakeRendition(ctx context.Context, r *RenditionRequest) error {
 // the cause of ctx or an error that wraps [render.ErrBusy], if ctx is done or the caller has waited
 // for [render.Limits.Wait].
 func (m *Maker) once(ctx context.Context, name string, f func() error) error {
-	made := m.making.DoChan(name, func() (_ any, err error) {
-		defer func() {
-			if value := recover(); value != nil { // outside of the request's goroutine it ends the process
-				err = fmt.Errorf("%w: %v\n%s", render.ErrPanic, value, debug.Stack())
-			}
-		}()
-		err = f()
+	made := m.making.DoChan(name, func() (any, error) {
+		err := guard.CallAs(render.ErrPanic, f)
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = fmt.Errorf("%w: %w", render.ErrBusy, err)
 		}

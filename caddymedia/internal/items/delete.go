@@ -11,14 +11,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -171,8 +170,7 @@ func (q *itemsRequest) deleteNames(ctx context.Context, names []string) error {
 	answer := setAnswer{Success: true, Result: make([]setResult, len(names))}
 	var number atomic.Int64
 	var left atomic.Pointer[item.Failure]
-	var group errgroup.Group
-	group.SetLimit(atOnce)
+	group := guard.NewGroup(atOnce)
 	named := map[string]bool{}
 	for i, filename := range names {
 		result := &answer.Result[i]
@@ -206,7 +204,9 @@ func (q *itemsRequest) deleteNamed(ctx context.Context, filename string) *item.F
 	if q.alias.MayBeItem(filename) && q.account.Covers(filename) {
 		err = ctx.Err()
 		if err == nil {
-			err = q.delete(ctx, filename, func(storagedrivers.Info) bool { return true }, true)
+			err = guard.Call(func() error {
+				return q.delete(ctx, filename, func(storagedrivers.Info) bool { return true }, true)
+			})
 		}
 	}
 	if err == nil {
@@ -259,8 +259,7 @@ func (q *itemsRequest) deleteFolder(ctx context.Context, folder string, older fu
 // returns their number, and whether some are left.
 func (q *itemsRequest) deleteOlder(ctx, bounded context.Context, filenames []string, older func(storagedrivers.Info) bool) (number int, left bool, err error) {
 	var done, kept atomic.Int64
-	group, bounded := errgroup.WithContext(bounded)
-	group.SetLimit(atOnce)
+	group, bounded := guard.WithContext(bounded, atOnce)
 	for _, filename := range filenames {
 		group.Go(func() error {
 			select {

@@ -16,8 +16,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/derived"
@@ -26,6 +24,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -450,8 +449,7 @@ func folderProblem(alias *item.Alias, folder string) string {
 // tags nor exact times, and about a variant that the list has not seen.
 func (q *itemsRequest) describe(ctx context.Context, infos []storagedrivers.Info, variants map[string]bool) ([]itemAnswer, error) {
 	described := make([]itemAnswer, len(infos))
-	var group errgroup.Group
-	group.SetLimit(atOnce)
+	group := guard.NewGroup(atOnce)
 	listsTags := q.alias.Storage.Features().ListTimes // of which the tags are made
 	for i, info := range infos {
 		filename := q.alias.Filename(info.Key)
@@ -496,8 +494,7 @@ func (q *itemsRequest) addFacts(ctx context.Context, answers []itemAnswer, infos
 	for _, info := range infos {
 		stored[q.alias.Filename(info.Key)] = info
 	}
-	var group errgroup.Group
-	group.SetLimit(atOnce)
+	group := guard.NewGroup(atOnce)
 	maker := q.running.Uploader().Derived
 	for i := range answers {
 		group.Go(func() (err error) {

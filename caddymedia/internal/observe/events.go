@@ -11,6 +11,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/internal/guard"
 )
 
 // The events of the app in Caddy's event system. Those of items carry:
@@ -89,13 +90,13 @@ func (e *events) emit(name string, data func() map[string]any) {
 	case <-e.started:
 		e.send(name, data)
 	default:
-		go func() {
+		guard.Go(func() {
 			select {
 			case <-e.started:
 				e.send(name, data)
 			case <-e.ctx.Done():
 			}
-		}()
+		}, func(err error) { e.ctx.Slogger().Error("emitting an event", "event", name, "error", err) })
 	}
 }
 

@@ -10,11 +10,10 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -419,8 +418,7 @@ func (u *Upload) finishCut(ctx context.Context) error {
 // before it repeats a final upload, and would send missing ones again (lib/upload.ts,
 // _startParallelUpload).
 func (u *Upload) removeFinished(ctx context.Context, parts []*Upload, outcome *Outcome) {
-	var work errgroup.Group
-	work.SetLimit(besides)
+	work := guard.NewGroup(besides)
 	removed := map[string]bool{} // a part may occur more than once
 	for _, part := range parts {
 		if removed[part.ID] {

@@ -8,8 +8,7 @@ import (
 	"strconv"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -75,9 +74,8 @@ func (s *Store) partsFrom(ctx context.Context, multipart *Upload, start string) 
 	var (
 		mu    sync.Mutex
 		found []*Upload
-		work  errgroup.Group
 	)
-	work.SetLimit(besides)
+	work := guard.NewGroup(besides)
 	for info, err := range multipart.storage.All(ctx, recordKey(multipart.Owner, start)) {
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("listing the parts of an upload: %w", err), work.Wait())
@@ -170,8 +168,7 @@ func (u *Upload) EndMultipart(ctx context.Context) error {
 
 // endParts removes the parts of a multipart upload. It goes on after an error.
 func (u *Upload) endParts(ctx context.Context) error {
-	var work errgroup.Group
-	work.SetLimit(besides)
+	work := guard.NewGroup(besides)
 	for info, err := range u.storage.All(ctx, recordKey(u.Owner, group(u.ID))) {
 		if err != nil {
 			return errors.Join(err, work.Wait())

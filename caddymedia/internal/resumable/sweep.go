@@ -6,8 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -228,16 +227,11 @@ func (s *Store) List(
 	if err != nil {
 		return nil, "", fmt.Errorf("listing resumable uploads: %w", err)
 	}
-	found, errs := make([]*Upload, len(page.Objects)), make([]error, len(page.Objects))
-	var opening errgroup.Group // each upload keeps its own error
-	opening.SetLimit(maxOpening)
-	for i, record := range page.Objects {
-		opening.Go(func() error {
-			found[i], errs[i] = s.load(ctx, storage, record.Key)
-			return nil
-		})
-	}
-	_ = opening.Wait() // nothing above fails
+	found := make([]*Upload, len(page.Objects))
+	errs := guard.Each(len(found), maxOpening, func(i int) (err error) {
+		found[i], err = s.load(ctx, storage, page.Objects[i].Key)
+		return err
+	})
 	for i, u := range found {
 		switch {
 		case errors.Is(errs[i], ErrUnknown): // ended meanwhile, or no record

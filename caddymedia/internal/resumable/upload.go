@@ -8,10 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -191,8 +190,7 @@ func (u *Upload) resolveParts(ctx context.Context) error {
 	u.Length, u.offset = 0, 0
 	ids := slices.Compact(slices.Sorted(slices.Values(u.Record.Parts))) // a part may occur more than once
 	found := make([]*Upload, len(ids))
-	work, ctx := errgroup.WithContext(ctx)
-	work.SetLimit(besides)
+	work, ctx := guard.WithContext(ctx, besides)
 	for i, id := range ids {
 		work.Go(func() error {
 			part, err := u.store.Find(ctx, u.Owner, id)

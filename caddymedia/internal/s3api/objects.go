@@ -15,8 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
@@ -24,6 +22,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/serve"
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -335,7 +334,9 @@ func (q *request) remove(key string, matches func(storagedrivers.Info) bool, inS
 	if !q.alias.MayBeItem(key) {
 		return false, nil
 	}
-	err := q.running.Uploader().DeleteItem(q.ctx, upload.Deletion{Alias: q.alias, Filename: key, Actor: q.actor(), InSet: inSet, Matches: matches})
+	err := guard.Call(func() error { // in a set it has a goroutine of its own
+		return q.running.Uploader().DeleteItem(q.ctx, upload.Deletion{Alias: q.alias, Filename: key, Actor: q.actor(), InSet: inSet, Matches: matches})
+	})
 	switch {
 	case err == nil, errors.Is(err, fs.ErrNotExist):
 		return err == nil, nil
@@ -387,8 +388,7 @@ func (q *request) deleteObjects() *Error {
 	}
 	outcomes := make([]*Error, len(sent.Objects))
 	var removed atomic.Int64
-	var group errgroup.Group
-	group.SetLimit(atOnce)
+	group := guard.NewGroup(atOnce)
 	for i, object := range sent.Objects {
 		group.Go(func() error {
 			was, failed := q.remove(object.Key, func(info storagedrivers.Info) bool {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -163,12 +164,17 @@ func (s *Service) Start() {
 	}
 	ctx := s.health.ctx
 	for name, storage := range s.storages {
-		go s.watch(ctx, name, storage)
+		s.background("checking a storage", func() { s.watch(ctx, name, storage) })
 	}
 	for _, storage := range s.uploads.Storages {
-		go s.sweepUploads(ctx, storage)
+		s.background("sweeping resumable uploads", func() { s.sweepUploads(ctx, storage) })
 	}
-	go s.checkTokens(ctx, release)
+	s.background("checking the token store", func() { s.checkTokens(ctx, release) })
+}
+
+// background runs a task in the background. A panic ends the task, and is logged.
+func (s *Service) background(task string, f func()) {
+	guard.Go(f, func(err error) { s.log.Error(task, "error", err) })
 }
 
 // checkTokens checks the token store, then calls release.
@@ -209,8 +215,13 @@ func (s *Service) check(ctx context.Context, name string, storage *storagedriver
 	bounded, cancel := context.WithTimeout(ctx, maxCheckTime)
 	defer cancel()
 	start := s.health.now()
-	err := storage.Check(bounded)
-	result := Health{Err: err, Checked: s.health.now(), Features: storage.Features()}
+	var result Health
+	err := guard.Call(func() error {
+		err := storage.Check(bounded)
+		result.Features = storage.Features() // some are known only now
+		return err
+	})
+	result.Err, result.Checked = err, s.health.now()
 	result.Took = result.Checked.Sub(start)
 	if err == nil {
 		result.Space, _ = storage.Space(bounded) // without it the storage is as usable

@@ -21,6 +21,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/signing"
 	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -61,7 +62,13 @@ func (k *signingKeys) get(ctx context.Context) ([][]byte, error) {
 	if fresh {
 		return [][]byte{key}, nil
 	}
-	loaded := k.loading.DoChan("", func() (any, error) { return k.load(context.WithoutCancel(ctx), key) })
+	loaded := k.loading.DoChan("", func() (loaded any, err error) {
+		err = guard.CallAs(tokens.ErrUnavailable, func() error {
+			loaded, err = k.load(context.WithoutCancel(ctx), key)
+			return err
+		})
+		return loaded, err
+	})
 	if key != nil { // the lookup goes on without this request
 		return [][]byte{key}, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -36,11 +37,14 @@ func (s *Service) sweepUploads(ctx context.Context, storage *storagedrivers.Stor
 	}
 	for s.health.awaitReachable(ctx, storage.Name()) {
 		hourly := s.now().Sub(outcomes) >= outcomeInterval
-		err := f.sweepIfOpen(ctx, storage, hourly)
-		if err == nil && hourly {
-			outcomes = s.now()
-			err = s.uploads.SweepOutcomes(ctx, storage, resumable.SweepOptions{})
-		}
+		err := guard.Call(func() error {
+			err := f.sweepIfOpen(ctx, storage, hourly)
+			if err == nil && hourly {
+				outcomes = s.now()
+				err = s.uploads.SweepOutcomes(ctx, storage, resumable.SweepOptions{})
+			}
+			return err
+		})
 		if errors.Is(err, storagedrivers.ErrClosed) {
 			return
 		}

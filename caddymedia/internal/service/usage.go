@@ -9,6 +9,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -146,13 +147,13 @@ func (s *Service) count() {
 		release()
 		return
 	}
-	go func() {
+	s.background("counting the items", func() {
 		defer release()
 		ctx := storagedrivers.WithOwner(s.health.ctx, countOwner)
 		for ; alias != nil; alias = u.next(ctx, aliases) {
 			s.countAlias(ctx, alias)
 		}
-	}()
+	})
 }
 
 // begin returns the first alias to count; nil if none waits, or a service counts already. It forgets
@@ -200,7 +201,11 @@ func (s *Service) countAlias(ctx context.Context, alias *item.Alias) {
 	u := s.process.usages
 	bounded, cancel := context.WithTimeout(ctx, u.maxTime)
 	defer cancel()
-	result, err := u.walk(bounded, alias)
+	var result Usage
+	err := guard.Call(func() (err error) {
+		result, err = u.walk(bounded, alias)
+		return err
+	})
 	if errors.Is(bounded.Err(), context.DeadlineExceeded) && err != nil {
 		result.AtLeast, err = true, nil
 	}

@@ -15,8 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -117,7 +116,7 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	c := &copier{Options: opts, stop: cancel}
-	var workers errgroup.Group
+	workers := guard.NewGroup(opts.Parallel)
 	jobs := make(chan *job)
 	for range opts.Parallel {
 		workers.Go(func() error {
@@ -211,7 +210,11 @@ func (c *copier) do(ctx context.Context, j *job) {
 		return
 	}
 	t := &transfer{copier: c, job: j}
-	copied, err := t.run(ctx)
+	var copied storagedrivers.Info
+	err := guard.Call(func() (err error) {
+		copied, err = t.run(ctx)
+		return err
+	})
 	if ctx.Err() != nil && err != nil {
 		return // aborted: the next run copies it
 	}

@@ -3,17 +3,14 @@ package upload
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"path"
 	"runtime"
-	"runtime/debug"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
+	"github.com/caddymedia/media/internal/guard"
 )
 
 // check verifies every upload and collects all failures. Decoding images is slow, so it comes
@@ -37,7 +34,7 @@ func (b *batch) check(ctx context.Context) (err error) {
 
 // each calls f for every upload that has not failed, several at a time.
 func (b *batch) each(f func(*received) error) {
-	errs := abreast(len(b.uploads), runtime.GOMAXPROCS(0), func(i int) error {
+	errs := guard.Each(len(b.uploads), runtime.GOMAXPROCS(0), func(i int) error {
 		up := b.uploads[i]
 		if up.failure != nil {
 			b.doomed.Store(true)
@@ -54,34 +51,6 @@ func (b *batch) each(f func(*received) error) {
 			b.uploads[i].failure = asFailure(err)
 		}
 	}
-}
-
-// abreast calls f for 0 to n-1, up to most at the same time, and returns its errors. A panic is an
-// error, because outside of the request's goroutine it would end the process.
-func abreast(n, most int, f func(i int) error) []error {
-	errs := make([]error, n)
-	one := func(i int) {
-		defer func() {
-			if value := recover(); value != nil {
-				errs[i] = fmt.Errorf("panic: %v\n%s", value, debug.Stack())
-			}
-		}()
-		errs[i] = f(i)
-	}
-	if n == 1 {
-		one(0)
-		return errs
-	}
-	var group errgroup.Group
-	group.SetLimit(most)
-	for i := range n {
-		group.Go(func() error {
-			one(i)
-			return nil
-		})
-	}
-	_ = group.Wait() // nothing above fails
-	return errs
 }
 
 // checkUpload verifies name, size and content.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -166,7 +167,7 @@ func (b *batch) look(ctx context.Context) (pending []*object, failed error) {
 			pending = append(pending, o)
 		}
 	}
-	for i, err := range abreast(len(pending), requests, func(i int) error {
+	for i, err := range guard.Each(len(pending), requests, func(i int) error {
 		o := pending[i]
 		if !b.alias.Overwrite {
 			return b.meets(ctx, o.received)
@@ -227,7 +228,7 @@ func (b *batch) meets(ctx context.Context, up *received) error {
 
 // follow completes committed items while they are locked.
 func (b *batch) follow(ctx context.Context) error {
-	errs := abreast(len(b.objects), requests, func(i int) error {
+	errs := guard.Each(len(b.objects), requests, func(i int) error {
 		o := b.objects[i]
 		switch {
 		case o.overtaken:

@@ -14,6 +14,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -289,7 +290,7 @@ func (b *batch) importAll(ctx context.Context) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	sum := &importSum{most: b.form.MaxImported, end: end}
-	errs := abreast(len(imports), importsAtOnce, func(i int) error { return b.importOne(ctx, imports[i], alias, sum) })
+	errs := guard.Each(len(imports), importsAtOnce, func(i int) error { return b.importOne(ctx, imports[i], alias, sum) })
 	tooMuch, _ := errors.AsType[*item.Failure](context.Cause(ctx))
 	for i, err := range errs {
 		if err != nil && tooMuch != nil { // which has ended the others

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -32,7 +33,7 @@ func (b *batch) findOwn(ctx context.Context) error {
 	}
 	names := slices.Collect(maps.Keys(byName))
 	var taken sync.Map // names of locks
-	return cmp.Or(abreast(len(names), requests, func(i int) error {
+	return cmp.Or(guard.Each(len(names), requests, func(i int) error {
 		for _, up := range byName[names[i]] {
 			if err := b.findOwnOf(ctx, up, &taken); err != nil {
 				return up.storageFailure(err)

@@ -13,6 +13,7 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/internal/guard"
 )
 
 const (
@@ -30,21 +31,20 @@ type file struct {
 	desc *os.File
 }
 
-// damageError is a recovered panic of bbolt, which trusts the pages of its file.
+// damageError is a panic of bbolt, which trusts the pages of its file.
 type damageError struct{ cause any }
 
 func (e *damageError) Error() string { return fmt.Sprintf("the file is damaged: %v", e.cause) }
 
-// guard calls f and returns its panics as errors, including faults in a mapped file that was
+// guarded calls f and returns its panics as errors, including faults in a mapped file that was
 // truncated.
-func guard(f func() error) (err error) {
+func guarded(f func() error) error {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = &damageError{cause}
-		}
-	}()
-	return f()
+	err := guard.Call(f)
+	if panicked, ok := errors.AsType[*guard.PanicError](err); ok {
+		return &damageError{panicked.Value}
+	}
+	return err
 }
 
 // open returns the database, opening it if necessary. Concurrent callers share the outcome, so that
@@ -89,13 +89,13 @@ func (s *Store) openNow() (any, error) {
 		return f, err
 	}
 	f := new(file)
-	if err := guard(func() error { return f.open(s.path) }); err != nil {
+	if err := guarded(func() error { return f.open(s.path) }); err != nil {
 		return nil, s.failed(f, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		_ = guard(f.db.Close)
+		_ = guarded(f.db.Close)
 		return nil, s.unavailable(errClosed)
 	}
 	s.file, s.damage = f, nil

@@ -78,7 +78,7 @@ func (s *Store) Get(ctx context.Context, key string) (tokens.Entry, error) {
 		return tokens.Entry{}, err
 	}
 	var e tokens.Entry
-	err = guard(func() error {
+	err = guarded(func() error {
 		return f.db.View(func(tx *bbolt.Tx) error {
 			found, err := load(tx, []byte(key))
 			e = s.visible(found)
@@ -174,7 +174,7 @@ func (s *Store) Close() error {
 	if f == nil {
 		return nil
 	}
-	if err := guard(f.db.Close); err != nil {
+	if err := guarded(f.db.Close); err != nil {
 		return fmt.Errorf("closing the token file %s: %w", s.path, err)
 	}
 	return nil

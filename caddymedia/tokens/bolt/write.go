@@ -58,7 +58,7 @@ func (s *Store) commit(group []*write) error {
 		return err
 	}
 	f := opened.(*file)
-	err = guard(func() error {
+	err = guarded(func() error {
 		return f.db.Update(func(tx *bbolt.Tx) error {
 			for _, w := range group {
 				if err := w.apply(tx); err != nil {

@@ -177,3 +177,30 @@ func Login(user, address, root string) string {
 	}
 	return where + " ~/" + root
 }
+
+// greetings are the first bytes of servers that begin to speak, or answer bytes that they do not
+// understand.
+var greetings = []struct{ start, server string }{
+	{"SSH-", "an SSH server"},
+	{"HTTP", "a web server"},
+	{"220 ", "an FTP or mail server"},
+	{"220-", "an FTP or mail server"},
+	{"+OK ", "a mail server"},
+	{"* OK", "a mail server"},
+	{"\x15\x03", "a server with TLS"},
+	{"\x16\x03", "a server with TLS"},
+}
+
+// GreetingSize is how many bytes [Greeter] needs.
+const GreetingSize = 4
+
+// Greeter returns the kind of the server that begins with some bytes, with its article; empty if it is
+// not known.
+func Greeter(start []byte) string {
+	for _, g := range greetings {
+		if strings.HasPrefix(string(start), g.start) {
+			return g.server
+		}
+	}
+	return ""
+}

@@ -8,12 +8,12 @@ import (
 	"image/gif"
 	"io"
 	"iter"
-	"runtime/debug"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/internal/guard"
 )
 
 // ErrPanic means that a decoder or an encoder panicked on an image.
@@ -147,12 +147,11 @@ func (d *decoded) animation(v scale.View, whole bool) webp.Animation {
 
 // guarded converts a panic of f, which works on untrusted bytes, to an error.
 func guarded[T any](f func() (T, error)) (result T, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("%w: %v\n%s", ErrPanic, value, debug.Stack())
-		}
-	}()
-	return f()
+	err = guard.CallAs(ErrPanic, func() (err error) {
+		result, err = f()
+		return err
+	})
+	return result, err
 }
 
 // plays returns the number of plays of a GIF, where 0 means endless. The repetitions of image/gif
