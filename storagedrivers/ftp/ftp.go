@@ -174,7 +174,7 @@ func (d *driver) Features() storagedrivers.Features {
 	if found := d.features.Load(); found != nil {
 		return *found
 	}
-	return storagedrivers.Features{}
+	return storagedrivers.Features{EmptyFolders: true}
 }
 
 // Close closes the connections.
@@ -196,7 +196,7 @@ func (d *driver) probe(ctx context.Context, c *conn) error {
 	err := c.run(ctx, func() error {
 		err := c.store(temp, strings.NewReader("probe"))
 		if err == nil {
-			features := storagedrivers.Features{ListTimes: c.hasFacts()}
+			features := storagedrivers.Features{ListTimes: c.hasFacts(), EmptyFolders: true}
 			if features.Dated, err = c.probeTime(temp); err == nil {
 				d.features.Store(&features)
 			}

@@ -30,12 +30,15 @@ import (
 // tagOf returns the entity tag of an object, in quotes: that of the item in another form. Clients take 32
 // hexadecimal digits alone for an MD5 of the bytes, but not with a number of parts behind them.
 func tagOf(alias *item.Alias, info storagedrivers.Info) string {
+	if isMarker(info) {
+		return folderTag(nameOf(alias, info))
+	}
 	return tag(caller.EntityTag(alias, info), info.Size)
 }
 
 // exactTag is tagOf for changes; empty if the tag may be that of another generation.
 func exactTag(alias *item.Alias, info storagedrivers.Info) string {
-	if !caller.IsMatchable(alias, caller.EntityTag(alias, info)) {
+	if !isMarker(info) && !caller.IsMatchable(alias, caller.EntityTag(alias, info)) {
 		return ""
 	}
 	return tagOf(alias, info)
@@ -51,8 +54,8 @@ func tag(entity string, size int64) string {
 
 // getObject answers with an object, a range of it, or its header.
 func (q *request) getObject() *Error {
-	if folder, ok := strings.CutSuffix(q.key, "/"); ok {
-		return q.getFolder(folder)
+	if _, isFolder := folderOf(q.key); isFolder {
+		return q.getFolder()
 	}
 	if number := q.query.Get("partNumber"); number != "" && number != "1" {
 		return &Error{http.StatusRequestedRangeNotSatisfiable, "InvalidPartNumber", "an object has one part"}
@@ -122,28 +125,6 @@ func (w *objectWriter) ReadFrom(r io.Reader) (int64, error) {
 // Unwrap returns the writer of the connection.
 func (w *objectWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// getFolder answers about a key that ends with a slash: clients make such objects for their folders. There is one
-// while something is below it.
-func (q *request) getFolder(folder string) *Error {
-	ctx, cancel := context.WithTimeout(q.ctx, maxListTime)
-	defer cancel()
-	if storagedrivers.ValidKey(folder) != nil {
-		return errorOf(noSuchKey, "there is no such object")
-	}
-	page, err := q.alias.Storage.List(ctx, storagedrivers.ListOptions{Prefix: q.alias.Key(folder) + "/", Limit: 1})
-	if err != nil {
-		return storageError("read the object", err)
-	}
-	if len(page.Objects) == 0 {
-		return errorOf(noSuchKey, "there is no such object")
-	}
-	q.w.Header().Set("Content-Type", "application/x-directory")
-	q.w.Header().Set("Content-Length", "0")
-	q.w.Header().Set("ETag", tag(folder, 0))
-	q.w.WriteHeader(http.StatusOK)
-	return nil
-}
-
 // putObject stores the body under the key, after all checks of an upload.
 func (q *request) putObject() *Error {
 	httpx.Watch(q.r)
@@ -151,7 +132,7 @@ func (q *request) putObject() *Error {
 	if failed != nil {
 		return failed
 	}
-	if strings.HasSuffix(q.key, "/") {
+	if _, isFolder := folderOf(q.key); isFolder {
 		return q.putFolder(body)
 	}
 	req, name, failed := q.upload()
@@ -195,24 +176,6 @@ func (f failing) Read(p []byte) (int, error) {
 		err = &item.Failure{Reason: item.BadRequest, Message: failed.Message, Err: failed}
 	}
 	return n, err
-}
-
-// putFolder accepts an object without bytes for a folder, and stores nothing: folders are there while something is
-// below them.
-func (q *request) putFolder(body *body) *Error {
-	timed, stop := httpx.NewTimedBody(q.w, io.NopCloser(body), q.running.UploadTime(q.visitor))
-	defer stop()
-	n, err := io.Copy(io.Discard, io.LimitReader(timed, 1))
-	failed, ok := errors.AsType[*Error](err)
-	switch {
-	case ok:
-		return failed
-	case err != nil:
-		return errorOf(incompleteBody, "the body could not be read to its end")
-	case n > 0:
-		return errorOf(invalidRequest, "a key that ends with a slash has no bytes")
-	}
-	return q.stored(body, tag(strings.TrimSuffix(q.key, "/"), 0))
 }
 
 // splitKey returns the folder of a key, and its last segment.
@@ -332,6 +295,9 @@ func (q *request) deleteObject() *Error {
 
 // remove deletes an object, if it is there and matches. It reports whether there was one.
 func (q *request) remove(key string, matches func(storagedrivers.Info) bool, inSet bool) (removed bool, failed *Error) {
+	if folder, isFolder := folderOf(key); isFolder {
+		return q.removeFolder(folder, matches)
+	}
 	if !q.alias.MayBeItem(key) {
 		return false, nil
 	}
@@ -464,6 +430,9 @@ func (q *request) copyObject() *Error {
 	if failed != nil {
 		return failed
 	}
+	if _, isFolder := folderOf(q.key); isFolder || isMarker(stored) {
+		return q.copyFolder(stored)
+	}
 	key := from.Filename(stored.Key)
 	ended, refused := q.BeginUpload(q.running, q.w, q.r, q.actor(), q.visitor)
 	if refused != nil {
@@ -480,11 +449,16 @@ func (q *request) copyObject() *Error {
 		}
 		info = items[0].Info
 	}
+	q.answerCopy(info)
+	return nil
+}
+
+// answerCopy answers that an object is a copy.
+func (q *request) answerCopy(info storagedrivers.Info) {
 	q.answer(http.StatusOK, "CopyObjectResult", struct {
 		LastModified string
 		ETag         string
 	}{LastModified: stamp(info.ModTime), ETag: tagOf(q.alias, info)})
-	return nil
 }
 
 // source finds the source of a copy: its alias, the object, and the conditions for it, which hold.

@@ -61,7 +61,7 @@ func operations(bucket string) []operation {
 		{"object PUT acl", call{method: "PUT", key: there, query: "acl"}, write, ""},
 		{"object GET uploadId", call{method: "GET", key: there, query: "uploadId=$ID"}, write, ""},
 		{"object PUT copy onto itself", call{method: "PUT", key: there, header: copies(there)}, mayCopy, ""},
-		{"object PUT  of a folder", call{method: "PUT", key: bucket + "/folder/"}, write, ""},
+		{"object PUT  of a folder", call{method: "PUT", key: bucket + "/folder/"}, []string{"upload"}, ""},
 		{"object PUT uploadId", call{method: "PUT", key: there, query: "partNumber=2&uploadId=$ID", body: "x"}, write, ""},
 		{"object PUT uploadId copy", call{method: "PUT", key: there, query: "partNumber=3&uploadId=$ID", header: copies(there)}, mayCopy, "list"},
 		{"object POST uploads", call{method: "POST", key: fresh, query: "uploads"}, []string{"upload"}, ""},
