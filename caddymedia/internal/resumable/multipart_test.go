@@ -76,7 +76,7 @@ func TestPartsSentAgain(t *testing.T) {
 		complete := func(parts ...*Upload) {
 			t.Helper()
 			for _, part := range parts {
-				if err := part.CompletePart(t.Context(), m); err != nil {
+				if err := part.CompletePart(t.Context(), m, nil); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -114,7 +114,7 @@ func TestPartsSentAgain(t *testing.T) {
 		if err := m.EndMultipart(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.partOf(t, m, 3, "late").CompletePart(t.Context(), m); !errors.Is(err, ErrUnknown) {
+		if err := s.partOf(t, m, 3, "late").CompletePart(t.Context(), m, nil); !errors.Is(err, ErrUnknown) {
 			t.Errorf("a part of an ended upload: %v", err)
 		}
 	})
@@ -130,7 +130,7 @@ func TestPartsAtOnce(t *testing.T) {
 		for range 3 {
 			part, own := s.partOf(t, m, 1, "x"), s.find(t, m)
 			all.Go(func() {
-				if err := part.CompletePart(t.Context(), own); err != nil {
+				if err := part.CompletePart(t.Context(), own, nil); err != nil {
 					t.Error(err)
 				}
 			})

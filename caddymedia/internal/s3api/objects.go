@@ -158,8 +158,8 @@ func (q *request) putObject() *Error {
 
 // stored answers that a body was stored, with its entity tag and the checksums that were sent.
 func (q *request) stored(b *body, tag string) *Error {
-	for name, sum := range b.sums() {
-		q.w.Header().Set(name, sum)
+	for algorithm, sum := range b.sums() {
+		q.w.Header().Set(checksumPrefix+algorithm, sum)
 	}
 	q.w.Header().Set("ETag", tag)
 	q.w.Header().Set("Content-Length", "0")
