@@ -338,12 +338,14 @@ func (l *listing) add(entry storagedrivers.Info) (full bool) {
 	if !strings.HasPrefix(name, l.prefix) { // a marker of a folder above it
 		return false
 	}
+	isSeen := name <= l.after
 	prefix, isPrefix := commonPrefix(name, l.prefix, l.delimiter)
 	if isPrefix {
+		isSeen = prefix <= l.after && !l.isWithin(prefix) || isSeen && !strings.HasSuffix(entry.Key, "/")
 		name = prefix
 	}
 	switch {
-	case name <= l.after:
+	case isSeen:
 		return false
 	case len(l.contents)+len(l.prefixes) == l.most:
 		return true

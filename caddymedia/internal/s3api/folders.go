@@ -49,25 +49,31 @@ func markerKey(alias *item.Alias, folder string) string {
 	return key
 }
 
-// firstBelow returns the first object below a prefix that clients see. Its Key is empty if there is none.
-func firstBelow(ctx context.Context, alias *item.Alias, prefix string) (storagedrivers.Info, error) {
+// firstBelow returns the first object below a prefix, and behind the name after, that clients see. Its Key is
+// empty if there is none. Behind very many others it is assumed.
+func firstBelow(ctx context.Context, alias *item.Alias, prefix, after string) (storagedrivers.Info, error) {
 	isItem := service.ItemFilter(alias, "")
-	opts := storagedrivers.ListOptions{Prefix: prefix, Limit: 1} // most folders begin with an item
-	for {
+	opts := storagedrivers.ListOptions{Prefix: prefix}
+	if after == "" {
+		opts.Limit = 1 // most folders begin with an item
+	}
+	for examined := 0; examined <= maxExamined; {
 		page, err := alias.Storage.List(ctx, opts)
 		if err != nil {
 			return storagedrivers.Info{}, err
 		}
 		for _, info := range page.Objects {
-			if isMarker(info) || isItem(info.Key) {
+			if (isMarker(info) || isItem(info.Key)) && nameOf(alias, info) > after {
 				return info, nil
 			}
 		}
 		if page.Next == "" {
 			return storagedrivers.Info{}, nil
 		}
+		examined += len(page.Objects)
 		opts.Cursor, opts.Limit = page.Next, 0
 	}
+	return storagedrivers.Info{Key: prefix}, nil
 }
 
 // statFolder returns the Info of the object of a folder. There is one while the folder has its marker, or
@@ -79,7 +85,7 @@ func statFolder(ctx context.Context, alias *item.Alias, folder string) (storaged
 	}
 	found, err := item.Stat(ctx, alias.Storage, key)
 	if err == nil && found.Key == "" {
-		found, err = firstBelow(ctx, alias, alias.Key(folder)+"/")
+		found, err = firstBelow(ctx, alias, alias.Key(folder)+"/", "")
 	}
 	switch {
 	case err != nil:
@@ -221,21 +227,27 @@ func (q *request) removeFolder(folder string, matches func(storagedrivers.Info) 
 	return true, nil
 }
 
-// filled returns the folders of a list that have objects. A storage may list others, such as those that
-// deleted objects leave.
+// filled returns the folders of a list that have objects behind the last name. A storage may list others,
+// such as those that deleted objects leave.
 func (l *listing) filled(ctx context.Context, folders []string) ([]string, error) {
-	if !l.alias.Storage.Features().EmptyFolders {
-		return folders, nil
-	}
 	first := make([]storagedrivers.Info, len(folders))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	for i, folder := range folders {
-		if l.alias.Filename(folder) <= l.after || !l.wants(folder) {
+		name, after := l.alias.Filename(folder), ""
+		switch {
+		case !l.wants(folder):
+			continue
+		case l.isWithin(name):
+			after = l.after
+		case name <= l.after:
+			continue
+		case !l.alias.Storage.Features().EmptyFolders:
+			first[i].Key = folder
 			continue
 		}
 		group.Go(func() (err error) {
-			first[i], err = firstBelow(ctx, l.alias, folder)
+			first[i], err = firstBelow(ctx, l.alias, folder, after)
 			return err
 		})
 	}
@@ -247,6 +259,12 @@ func (l *listing) filled(ctx context.Context, folders []string) ([]string, error
 		}
 	}
 	return filled, err
+}
+
+// isWithin reports whether the last name is behind a prefix that it begins with. The prefix is then in the list
+// if another name with it follows.
+func (l *listing) isWithin(prefix string) bool {
+	return prefix < l.after && strings.HasPrefix(l.after, prefix)
 }
 
 // hiddenFolders returns the markers of the folders that a list enters with an object whose key comes before

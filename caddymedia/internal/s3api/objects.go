@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -84,6 +85,9 @@ func (q *request) override(header http.Header) {
 	}
 }
 
+// emptyRange matches the last 0 bytes.
+var emptyRange = regexp.MustCompile(`(?i)^bytes=[ \t]*-0+[ \t]*$`)
+
 // objectWriter answers refusals of conditions and ranges in the form of S3.
 type objectWriter struct {
 	http.ResponseWriter
@@ -92,7 +96,9 @@ type objectWriter struct {
 }
 
 func (w *objectWriter) WriteHeader(status int) {
-	if status == http.StatusOK && w.r.Method == http.MethodGet && w.Header().Get("Content-Length") == "0" && w.r.Header.Get("Range") != "" {
+	sent := w.r.Header.Get("Range")
+	isEmpty := emptyRange.MatchString(sent) || w.Header().Get("Content-Length") == "0"
+	if status == http.StatusOK && w.r.Method == http.MethodGet && sent != "" && isEmpty {
 		status = http.StatusRequestedRangeNotSatisfiable // S3 has no range of nothing
 	}
 	switch status {
