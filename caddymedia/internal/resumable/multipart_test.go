@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -49,6 +50,35 @@ func TestEndMultipart(t *testing.T) {
 			t.Errorf("cut at removal %d: %q", cut, left)
 		}
 	}
+}
+
+// TestAbortedCompletion: the final upload of a multipart upload that is aborted after a crash is removed by the
+// next sweep that looks at it, and counts no more.
+func TestAbortedCompletion(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		m := s.multipart(t)
+		part := s.partOf(t, m, 1, "hello")
+		if err := part.CompletePart(t.Context(), m, nil); err != nil {
+			t.Fatal(err)
+		}
+		final := s.create(t, Record{
+			Owner: owner, Kind: "file", Filename: "a.txt", Exact: true, Length: Unknown, Parts: []string{part.ID}, Metadata: m.ID,
+		})
+		if err := s.find(t, m).EndMultipart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if left := s.keys(t); !slices.Equal(left, []string{recordKey(owner, final.ID)}) {
+			t.Errorf("after the abort: %q", left)
+		}
+		looked := func(string, time.Time) bool { return true }
+		if _, err := s.Sweep(t.Context(), s.Storages[0], SweepOptions{Wanted: looked}); err != nil {
+			t.Error(err)
+		}
+		if left := s.keys(t); len(left) > 0 {
+			t.Errorf("after a sweep: %q", left)
+		}
+	})
 }
 
 // multipart returns a new multipart upload.
