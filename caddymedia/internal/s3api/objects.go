@@ -502,6 +502,45 @@ func (q *request) source() (from *item.Alias, stored storagedrivers.Info, matche
 	return from, stored, matches, nil
 }
 
+// attributes answers with the facts of an object that the client names. An object has no parts, and no checksums are
+// kept: S3 leaves out what an object has not.
+func (q *request) attributes() *Error {
+	wanted := map[string]bool{}
+	for _, value := range q.r.Header["X-Amz-Object-Attributes"] {
+		for name := range strings.SplitSeq(value, ",") {
+			wanted[strings.TrimSpace(name)] = true
+		}
+	}
+	if len(wanted) == 0 {
+		return errorOf(invalidArgument, "the header x-amz-object-attributes names no attribute")
+	}
+	info, failed := q.stat(q.alias, q.key)
+	if failed != nil {
+		return failed
+	}
+	answer := struct {
+		ETag         string `xml:",omitempty"`
+		StorageClass string `xml:",omitempty"`
+		ObjectSize   *int64 `xml:",omitempty"`
+	}{}
+	for name := range wanted {
+		switch name {
+		case "ETag":
+			answer.ETag = strings.Trim(tagOf(q.alias, info), `"`)
+		case "StorageClass":
+			answer.StorageClass = "STANDARD"
+		case "ObjectSize":
+			answer.ObjectSize = &info.Size
+		case "Checksum", "ObjectParts":
+		default:
+			return errorOf(invalidArgument, "the header x-amz-object-attributes names an unknown attribute")
+		}
+	}
+	q.w.Header().Set("Last-Modified", info.ModTime.UTC().Format(http.TimeFormat))
+	q.answer(http.StatusOK, "GetObjectAttributesResponse", answer)
+	return nil
+}
+
 // setACL accepts an access list: what everybody may read is a matter of the alias.
 func (q *request) setACL() *Error {
 	if _, failed := q.stat(q.alias, q.key); failed != nil {

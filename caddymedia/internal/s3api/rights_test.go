@@ -58,6 +58,7 @@ func operations(bucket string) []operation {
 		{"object HEAD ", call{method: "HEAD", key: there}, mayList, ""},
 		{"object GET acl", call{method: "GET", key: there, query: "acl"}, mayList, ""},
 		{"object GET tagging", call{method: "GET", key: there, query: "tagging"}, mayList, ""},
+		{"object GET attributes", call{method: "GET", key: there, query: "attributes", header: http.Header{"X-Amz-Object-Attributes": {"ETag"}}}, mayList, ""},
 		{"object PUT acl", call{method: "PUT", key: there, query: "acl"}, write, ""},
 		{"object GET uploadId", call{method: "GET", key: there, query: "uploadId=$ID"}, write, ""},
 		{"object PUT copy onto itself", call{method: "PUT", key: there, header: copies(there)}, mayCopy, ""},
