@@ -271,11 +271,12 @@ func (l *listing) read(at position) (*position, *Error) {
 	if l.most == 0 || storagedrivers.ValidKey(strings.TrimSuffix(l.prefix, "/")+"x") != nil {
 		return nil, nil
 	}
-	limit := 0
-	if l.delimiter == "/" && l.alias.Storage.Features().EmptyFolders {
-		limit = l.most + 1 // since each folder is looked into
-	}
+	looksInto := l.delimiter == "/" && l.alias.Storage.Features().EmptyFolders
 	for {
+		limit := 0
+		if looksInto { // each folder, so it asks for no more than it needs
+			limit = l.most - len(l.contents) - len(l.prefixes) + 1
+		}
 		page, err := l.alias.Storage.List(ctx, storagedrivers.ListOptions{
 			Prefix: l.alias.Key("") + l.prefix, Cursor: at.Page, Limit: limit, Shallow: l.delimiter == "/",
 		})
@@ -308,6 +309,7 @@ func (l *listing) take(ctx context.Context, page storagedrivers.Page) (full bool
 	if err != nil {
 		return false, err
 	}
+	l.examined += len(page.Folders) - len(folders)
 	for len(objects)+len(folders) > 0 {
 		var entry storagedrivers.Info
 		if len(folders) == 0 || len(objects) > 0 && objects[0].Key < folders[0] {
