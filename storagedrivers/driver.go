@@ -269,8 +269,8 @@ type Page struct {
 	Objects []Info
 	// Folders of a [ListOptions.Shallow] listing in byte order: the beginnings of keys up to the
 	// first slash after the prefix. Each appears on one page only. All objects and folders of a
-	// page sort before those of the next. Whether a folder without objects is listed depends on the
-	// backend. A name that cannot begin a valid key is omitted.
+	// page sort before those of the next. Folders without objects may be listed too, see
+	// [Features.EmptyFolders]. A name that cannot begin a valid key is omitted.
 	Folders []string
 	// Next is the cursor of the next page; empty on the last. It stays valid if objects are stored
 	// or deleted meanwhile. Later pages may lack objects that are stored after the first page.
@@ -324,6 +324,9 @@ type Features struct {
 	Copies bool
 	// ListTimes: List returns the same ModTime as the other methods.
 	ListTimes bool
+	// EmptyFolders: a [ListOptions.Shallow] listing may have folders without objects, such as those
+	// that deleted objects leave. It has none without it.
+	EmptyFolders bool
 	// Dated: an object that this driver stores has another Size or ModTime than each one that it
 	// has replaced or deleted under the key. A driver with ETags need not have it.
 	Dated bool

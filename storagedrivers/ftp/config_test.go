@@ -112,11 +112,11 @@ func TestCheck(t *testing.T) {
 		refuses string // of the commands that change anything
 		want    storagedrivers.Features
 	}{
-		"facts and times": {&fake{facts: true, mfmt: true}, "", storagedrivers.Features{ListTimes: true, Dated: true}},
-		"lists":           {&fake{mfmt: true}, "", storagedrivers.Features{Dated: true}},
-		"no times":        {&fake{facts: true}, "", storagedrivers.Features{ListTimes: true}},
-		"times refused":   {&fake{mfmt: true}, "MFMT", storagedrivers.Features{}},
-		"read-only":       {&fake{mfmt: true}, "STOR MKD DELE RNFR RNTO RMD", storagedrivers.Features{}},
+		"facts and times": {&fake{facts: true, mfmt: true}, "", storagedrivers.Features{ListTimes: true, EmptyFolders: true, Dated: true}},
+		"lists":           {&fake{mfmt: true}, "", storagedrivers.Features{EmptyFolders: true, Dated: true}},
+		"no times":        {&fake{facts: true}, "", storagedrivers.Features{ListTimes: true, EmptyFolders: true}},
+		"times refused":   {&fake{mfmt: true}, "MFMT", storagedrivers.Features{EmptyFolders: true}},
+		"read-only":       {&fake{mfmt: true}, "STOR MKD DELE RNFR RNTO RMD", storagedrivers.Features{EmptyFolders: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -175,7 +175,7 @@ func (d *driver) Features() storagedrivers.Features {
 	if found := d.features.Load(); found != nil {
 		return *found
 	}
-	return storagedrivers.Features{}
+	return storagedrivers.Features{EmptyFolders: true}
 }
 
 // Close closes the connections.
@@ -205,7 +205,7 @@ func (d *driver) probe(ctx context.Context, c *conn) error {
 		}
 		err := stored
 		if err == nil {
-			features := storagedrivers.Features{ListTimes: c.hasFacts()}
+			features := storagedrivers.Features{ListTimes: c.hasFacts(), EmptyFolders: true}
 			if features.Dated, err = c.probeTime(temp); err == nil {
 				d.features.Store(&features)
 			}

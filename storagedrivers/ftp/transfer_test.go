@@ -316,7 +316,7 @@ func TestProFTPDKeepingFiles(t *testing.T) {
 	config := configFor(t, servers.ProFTPD(t, servers.FTPSettings{KeepFiles: true}), tlsNone)
 	d := open(t, config)
 	test.Must(t, d.Check(t.Context()))
-	test.Equal(t, d.Features(), (storagedrivers.Features{ListTimes: true, Dated: true}), "features")
+	test.Equal(t, d.Features(), (storagedrivers.Features{ListTimes: true, EmptyFolders: true, Dated: true}), "features")
 	for _, content := range []string{"first", "second", "third"} {
 		test.Is(t, put(t, d, "folder/key", content, overwrite), nil)
 		holds(t, d, "folder/key", content)

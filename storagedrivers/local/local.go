@@ -117,7 +117,7 @@ func (d *Driver) Space(ctx context.Context) (space storagedrivers.Space, err err
 func (d *Driver) Features() storagedrivers.Features {
 	return storagedrivers.Features{
 		Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Together: storagedrivers.Atomic, Seek: true,
-		Copies: true, Local: true,
+		Copies: true, EmptyFolders: true, Local: true,
 	}
 }
 

@@ -112,7 +112,7 @@ func TestReadOnly(t *testing.T) {
 	}
 	d := hostOf(t, server).driver(t, ".")
 	test.Is(t, d.Check(t.Context()), nil)
-	test.Equal(t, d.Features(), (storagedrivers.Features{Seek: true, Streams: true, ListTimes: true}), "features")
+	test.Equal(t, d.Features(), (storagedrivers.Features{Seek: true, Streams: true, ListTimes: true, EmptyFolders: true}), "features")
 	has(t, d, "object", []byte("content"))
 	for _, key := range []string{"new", "folder/new"} {
 		_, err := d.Put(t.Context(), key, strings.NewReader("content"), create)

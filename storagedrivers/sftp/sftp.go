@@ -100,7 +100,7 @@ func (d *driver) Space(ctx context.Context) (storagedrivers.Space, error) {
 // Features returns the guarantees that are known so far.
 func (d *driver) Features() storagedrivers.Features {
 	a := d.abilities()
-	f := storagedrivers.Features{Seek: true, Streams: true, ListTimes: true, Dated: a.dates}
+	f := storagedrivers.Features{Seek: true, Streams: true, ListTimes: true, EmptyFolders: true, Dated: a.dates}
 	if a.links {
 		f.Create = storagedrivers.Atomic
 	}

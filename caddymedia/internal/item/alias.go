@@ -225,6 +225,10 @@ func (a *Alias) Key(filename string) string {
 	return a.Prefix + "/" + filename
 }
 
+// MarkerKey returns the key of the marker of a folder (relative to the alias), which keeps it while it
+// has no items. The marker is an empty object, since not all backends have empty folders.
+func (a *Alias) MarkerKey(folder string) string { return a.Key(folder) + "/" + naming.FolderMarker }
+
 // Location returns the location of the items. It does not depend on the name of the storage.
 func (a *Alias) Location() storagedrivers.Location { return a.Storage.Location().Join(a.Prefix) }
 

@@ -146,7 +146,7 @@ func TestStoredName(t *testing.T) {
 		{item.File, "", "a\u200b.txt", "/", item.BadRequest, "invisible"},
 		{item.File, "", "a.txt", "x.php", item.BadRequest, ".php"},
 		{item.File, "", "a.txt", ".x", item.BadRequest, "starts with a dot"},
-		{item.File, "", "a.txt", "a/@Uploads", item.BadRequest, "@uploads is reserved"},
+		{item.File, "", "a.txt", "a/@Uploads", item.BadRequest, "are reserved"},
 		{item.File, "", strings.Repeat("x", 197) + ".txt", "/", item.BadRequest, "longer than"},
 		{item.File, "", long + ".txt", "/", item.BadRequest, "longer than"},
 		{item.File, "", "a.txt", long, item.BadRequest, "longer than"},

@@ -49,6 +49,9 @@ func (a *Alias) StoredName(submitted, subFolder string, now time.Time, origin Or
 	if folder != "" {
 		name = folder + "/" + name
 	}
+	if naming.IsReserved(name) {
+		return "", Failf(BadRequest, "the name is reserved: choose another one")
+	}
 	longest := name
 	if !a.Overwrite {
 		longest = naming.WithSuffix(naming.WithTime(name, now.Unix()), strings.Repeat("x", SuffixLength))
@@ -80,7 +83,7 @@ func (a *Alias) CheckFilename(filename string, origin Origin) error {
 	if ext := naming.Restricted(filename); ext != "" {
 		return Failf(BadContent, "files with the extension .%s are never accepted", ext)
 	}
-	if naming.InUploadsFolder(filename) || storagedrivers.ValidKey(filename) != nil {
+	if naming.IsReserved(filename) || storagedrivers.ValidKey(filename) != nil {
 		return Failf(BadRequest, "the filename is invalid")
 	}
 	if err := a.checkName(path.Base(filename), origin); err != nil {
@@ -153,6 +156,16 @@ func (a *Alias) extensions() string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
+// RenamedFailure returns the failure for a name that must be kept, of what the alias would store under
+// another one.
+func (a *Alias) RenamedFailure(stored string) *Failure {
+	way := ""
+	if a.Sanitize {
+		way = ", or set sanitize off"
+	}
+	return Failf(BadRequest, "the alias would store the item as %q: use this name%s", stored, way)
+}
+
 // Folder returns the sub folder of a request; empty is the root of the alias. The error is a
 // *[Failure].
 func (a *Alias) Folder(submitted string, now time.Time) (string, error) {
@@ -163,8 +176,8 @@ func (a *Alias) Folder(submitted string, now time.Time) (string, error) {
 	if err != nil {
 		return "", &Failure{Reason: BadRequest, Message: err.Error()}
 	}
-	if naming.InUploadsFolder(folder) {
-		return "", Failf(BadRequest, "a sub folder called %s is reserved", naming.UploadsFolder)
+	if naming.IsReserved(folder) {
+		return "", Failf(BadRequest, "sub folders called %s and %s are reserved", naming.UploadsFolder, naming.FolderMarker)
 	}
 	if ext := naming.Restricted(folder); ext != "" {
 		return "", Failf(BadRequest, "a sub folder with the extension .%s is never accepted", ext)

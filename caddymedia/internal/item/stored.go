@@ -31,10 +31,10 @@ func (a *Alias) IsVariant(filename string) bool {
 }
 
 // MayBeItem reports whether filename (relative to the alias) may be that of an item: the key is valid, and
-// neither that of a variant nor of an unfinished upload.
+// neither that of a variant nor reserved.
 func (a *Alias) MayBeItem(filename string) bool {
 	return storagedrivers.ValidKey(filename) == nil && storagedrivers.ValidKey(a.Key(filename)) == nil &&
-		!a.IsVariant(filename) && !naming.InUploadsFolder(filename)
+		!a.IsVariant(filename) && !naming.IsReserved(filename)
 }
 
 // VariantState is the state of the variant of a stored image.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"path"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/internal/guard"
@@ -238,6 +240,9 @@ func (q *itemsRequest) deleteFolder(ctx context.Context, folder string, older fu
 	if err == nil {
 		number, left, err = q.deleteOlder(ctx, bounded, filenames, older)
 	}
+	if err == nil && !more && !left {
+		err = q.deleteMarkers(ctx, folder, older)
+	}
 	q.BoundAnswer(q.w)
 	report := service.Deletion{IsSet: true, Folder: folder, Number: number}
 	more = more || left || err != nil
@@ -283,6 +288,27 @@ func (q *itemsRequest) deleteOlder(ctx, bounded context.Context, filenames []str
 	return int(done.Load()), kept.Load() > 0, err
 }
 
+// deleteMarkers deletes the markers of a folder without items, and of those below it, that match.
+func (q *itemsRequest) deleteMarkers(ctx context.Context, folder string, older func(storagedrivers.Info) bool) error {
+	for info, err := range q.alias.Storage.All(ctx, q.prefix(folder)) {
+		if err == nil && path.Base(info.Key) == naming.FolderMarker && older(info) {
+			err = item.Remove(ctx, q.alias.Storage, info.Key)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prefix returns the beginning of the keys below a folder; an empty one is the root of the alias.
+func (q *itemsRequest) prefix(folder string) string {
+	if folder == "" {
+		return q.alias.Key("")
+	}
+	return q.alias.Key(folder) + "/"
+}
+
 // storedBefore reports whether an object was stored before a time. A backend may have its times in whole
 // seconds, without the rest.
 func storedBefore(stored, began time.Time) bool {
@@ -295,12 +321,8 @@ func storedBefore(stored, began time.Time) bool {
 // filenames returns up to [maxSet] items below a folder that wanted accepts, as far as they are listed
 // before bounded ends. more means that there may be others.
 func (q *itemsRequest) filenames(ctx, bounded context.Context, folder string, wanted func(storagedrivers.Info) bool) (filenames []string, more bool, err error) {
-	prefix := q.alias.Key("")
-	if folder != "" {
-		prefix = q.alias.Key(folder) + "/"
-	}
 	isShown := service.ItemFilter(q.alias, "")
-	for info, err := range q.alias.Storage.All(bounded, prefix) {
+	for info, err := range q.alias.Storage.All(bounded, q.prefix(folder)) {
 		switch {
 		case err != nil && bounded.Err() != nil && ctx.Err() == nil:
 			return filenames, true, nil

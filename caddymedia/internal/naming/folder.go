@@ -108,11 +108,22 @@ func UserFolder(id string) string {
 // a folder of this name.
 const UploadsFolder = "@uploads"
 
+// FolderMarker is the last segment of the key of an empty object that keeps a folder without items.
+// In a list it comes before nearly all names of the folder. No item may be called so.
+const FolderMarker = "!@folder"
+
 // InUploadsFolder reports whether a path leads through a folder that is reserved for unfinished
 // uploads. Some backends fold case.
-func InUploadsFolder(path string) bool {
+func InUploadsFolder(path string) bool { return hasSegment(path, UploadsFolder) }
+
+// IsReserved reports whether a path has a segment that no item may have in its filename.
+func IsReserved(path string) bool {
+	return InUploadsFolder(path) || hasSegment(path, FolderMarker)
+}
+
+func hasSegment(path, name string) bool {
 	for segment := range strings.SplitSeq(path, "/") {
-		if strings.EqualFold(segment, UploadsFolder) {
+		if strings.EqualFold(segment, name) {
 			return true
 		}
 	}

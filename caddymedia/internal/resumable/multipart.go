@@ -98,11 +98,12 @@ func (s *Store) partsFrom(ctx context.Context, multipart *Upload, start string) 
 
 // CompletePart completes a part of a multipart upload that has all its bytes. It takes the place of the
 // parts of its number that are complete already: they are removed. Of parts that are completed at the
-// same time, all may stay. The error is ErrUnknown if the multipart upload has ended meanwhile.
-func (u *Upload) CompletePart(ctx context.Context, multipart *Upload) error {
+// same time, all may stay. The checksums are kept for a completion. The error is ErrUnknown if the
+// multipart upload has ended meanwhile.
+func (u *Upload) CompletePart(ctx context.Context, multipart *Upload, sums map[string]string) error {
 	before, err := u.store.partsFrom(ctx, multipart, partStart(multipart.ID, u.Number))
 	if err == nil {
-		err = u.SetLength(ctx, u.Offset())
+		err = u.setEnding(ctx, ending{Length: u.Offset(), Sums: sums})
 	}
 	if err == nil {
 		err = multipart.Reload(ctx)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -51,6 +52,35 @@ func TestEndMultipart(t *testing.T) {
 	}
 }
 
+// TestAbortedCompletion: the final upload of a multipart upload that is aborted after a crash is removed by the
+// next sweep that looks at it, and counts no more.
+func TestAbortedCompletion(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		m := s.multipart(t)
+		part := s.partOf(t, m, 1, "hello")
+		if err := part.CompletePart(t.Context(), m, nil); err != nil {
+			t.Fatal(err)
+		}
+		final := s.create(t, Record{
+			Owner: owner, Kind: "file", Filename: "a.txt", Exact: true, Length: Unknown, Parts: []string{part.ID}, Metadata: m.ID,
+		})
+		if err := s.find(t, m).EndMultipart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if left := s.keys(t); !slices.Equal(left, []string{recordKey(owner, final.ID)}) {
+			t.Errorf("after the abort: %q", left)
+		}
+		looked := func(string, time.Time) bool { return true }
+		if _, err := s.Sweep(t.Context(), s.Storages[0], SweepOptions{Wanted: looked}); err != nil {
+			t.Error(err)
+		}
+		if left := s.keys(t); len(left) > 0 {
+			t.Errorf("after a sweep: %q", left)
+		}
+	})
+}
+
 // multipart returns a new multipart upload.
 func (s *Store) multipart(t *testing.T) *Upload {
 	t.Helper()
@@ -76,7 +106,7 @@ func TestPartsSentAgain(t *testing.T) {
 		complete := func(parts ...*Upload) {
 			t.Helper()
 			for _, part := range parts {
-				if err := part.CompletePart(t.Context(), m); err != nil {
+				if err := part.CompletePart(t.Context(), m, nil); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -114,7 +144,7 @@ func TestPartsSentAgain(t *testing.T) {
 		if err := m.EndMultipart(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.partOf(t, m, 3, "late").CompletePart(t.Context(), m); !errors.Is(err, ErrUnknown) {
+		if err := s.partOf(t, m, 3, "late").CompletePart(t.Context(), m, nil); !errors.Is(err, ErrUnknown) {
 			t.Errorf("a part of an ended upload: %v", err)
 		}
 	})
@@ -130,7 +160,7 @@ func TestPartsAtOnce(t *testing.T) {
 		for range 3 {
 			part, own := s.partOf(t, m, 1, "x"), s.find(t, m)
 			all.Go(func() {
-				if err := part.CompletePart(t.Context(), own); err != nil {
+				if err := part.CompletePart(t.Context(), own, nil); err != nil {
 					t.Error(err)
 				}
 			})

@@ -8,7 +8,8 @@
 //
 //	open/<owner>.<id>            the record of an unfinished upload
 //	data/<c>/<id>.bytes          its bytes, a [storagedrivers.Growing]; c is a character of the ID
-//	data/<c>/<id>.length         its length, if that was not known at its creation
+//	data/<c>/<id>.length         its length, if that was not known at its creation; of a part with
+//	                             its checksums
 //	done/<day>/<id>              the outcome of a finished upload; the ID begins with the day
 //
 // An upload exists as long as its record. Bytes without a record, and a record whose upload has
@@ -98,6 +99,8 @@ type Creation struct {
 	Record
 	// Admit, if set, is called with the length before anything is stored; its error refuses the upload.
 	Admit func(length int64) error
+	// Verify, if set, is called with the parts of a new final upload; its error refuses the upload.
+	Verify func(parts []*Upload) error
 	// Files is how many more items the ticket may store, if there is one.
 	Files int
 	// Limit is the largest length of an upload of [Unknown] length, which counts as that long.
@@ -127,6 +130,11 @@ func (s *Store) Create(ctx context.Context, storage *storagedrivers.Storage, c C
 	}
 	if c.Admit != nil {
 		if err := c.Admit(u.Length); err != nil {
+			return nil, err
+		}
+	}
+	if c.Verify != nil {
+		if err := c.Verify(u.parts); err != nil {
 			return nil, err
 		}
 	}

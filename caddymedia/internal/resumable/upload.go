@@ -2,6 +2,7 @@ package resumable
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -22,6 +23,9 @@ type Upload struct {
 
 	// Outcome of a finished upload; nil before.
 	Outcome *Outcome
+	// Sums are the checksums of a part of a multipart upload by their names, in base64, see
+	// [Upload.CompletePart].
+	Sums map[string]string
 
 	store   *Store
 	storage *storagedrivers.Storage
@@ -223,16 +227,49 @@ func (u *Upload) changedAt(rec storagedrivers.Info, at time.Time) {
 
 // loadLength finds the length that was set after the creation. Without one, the Info is zero.
 func (u *Upload) loadLength(ctx context.Context) (storagedrivers.Info, error) {
-	return get(ctx, u.storage, dataKey(u.ID, lengthName), &u.Length)
+	var end ending
+	info, err := get(ctx, u.storage, dataKey(u.ID, lengthName), &end)
+	if err == nil && info.Key != "" {
+		u.Length, u.Sums = end.Length, end.Sums
+	}
+	return info, err
+}
+
+// ending is what is known at the end of an upload without a length.
+type ending struct {
+	Length int64             `json:"length"`
+	Sums   map[string]string `json:"sums,omitempty"`
+}
+
+// MarshalJSON returns the length alone if there is nothing else.
+func (e ending) MarshalJSON() ([]byte, error) {
+	if len(e.Sums) == 0 {
+		return json.Marshal(e.Length)
+	}
+	type plain ending
+	return json.Marshal(plain(e))
+}
+
+// UnmarshalJSON reads both forms of MarshalJSON.
+func (e *ending) UnmarshalJSON(b []byte) error {
+	if json.Unmarshal(b, &e.Length) == nil {
+		return nil
+	}
+	type plain ending
+	return json.Unmarshal(b, (*plain)(e))
 }
 
 // SetLength sets the length of an upload that was created without one. The error is ErrLength if it
 // has another one.
 func (u *Upload) SetLength(ctx context.Context, length int64) error {
+	return u.setEnding(ctx, ending{Length: length})
+}
+
+func (u *Upload) setEnding(ctx context.Context, end ending) error {
 	if u.Length == Unknown {
-		err := put(ctx, u.storage, dataKey(u.ID, lengthName), length)
+		err := put(ctx, u.storage, dataKey(u.ID, lengthName), end)
 		if err == nil {
-			u.Length = length
+			u.Length, u.Sums = end.Length, end.Sums
 			return nil
 		}
 		if !errors.Is(err, fs.ErrExist) {
@@ -246,7 +283,7 @@ func (u *Upload) SetLength(ctx context.Context, length int64) error {
 			return err
 		}
 	}
-	if u.Length != length {
+	if u.Length != end.Length {
 		return ErrLength
 	}
 	return nil

@@ -27,9 +27,12 @@ const (
 	streamingTrailer       = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
 )
 
-// The tables of the polynomials of CRC-64/NVME, reflected, and of CRC-32C.
+// nvme is the polynomial of CRC-64/NVME, reflected.
+const nvme = 0x9a6c9329ac4bc9b5
+
+// The tables of the polynomials of CRC-64/NVME and of CRC-32C.
 var (
-	crc64NVME = crc64.MakeTable(0x9a6c9329ac4bc9b5)
+	crc64NVME = crc64.MakeTable(nvme)
 	crc32C    = crc32.MakeTable(crc32.Castagnoli)
 )
 
@@ -191,12 +194,12 @@ func (b *body) end() error {
 	return io.EOF
 }
 
-// sums returns the checksums of a body that was read to its end, by the names of their headers.
+// sums returns the checksums of a body that was read to its end, by their algorithms.
 func (b *body) sums() map[string]string {
 	sums := map[string]string{}
 	for _, c := range b.checks {
 		if c.name != "" {
-			sums[checksumPrefix+c.name] = base64.StdEncoding.EncodeToString(c.Sum(nil))
+			sums[c.name] = base64.StdEncoding.EncodeToString(c.Sum(nil))
 		}
 	}
 	return sums

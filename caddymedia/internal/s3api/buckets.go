@@ -254,7 +254,7 @@ func (l *listing) fill(answer *listAnswer) {
 	}
 	for _, info := range l.contents {
 		answer.Contents = append(answer.Contents, objectAnswer{
-			Key: answer.encode(l.alias.Filename(info.Key)), LastModified: stamp(info.ModTime), ETag: tagOf(l.alias, info), Size: info.Size,
+			Key: answer.encode(nameOf(l.alias, info)), LastModified: stamp(info.ModTime), ETag: tagOf(l.alias, info), Size: info.Size,
 			StorageClass: "STANDARD", Owner: by,
 		})
 	}
@@ -271,9 +271,14 @@ func (l *listing) read(at position) (*position, *Error) {
 	if l.most == 0 || storagedrivers.ValidKey(strings.TrimSuffix(l.prefix, "/")+"x") != nil {
 		return nil, nil
 	}
+	looksInto := l.delimiter == "/" && l.alias.Storage.Features().EmptyFolders
 	for {
+		limit := 0
+		if looksInto { // each folder, so it asks for no more than it needs
+			limit = l.most - len(l.contents) - len(l.prefixes) + 1
+		}
 		page, err := l.alias.Storage.List(ctx, storagedrivers.ListOptions{
-			Prefix: l.alias.Key("") + l.prefix, Cursor: at.Page, Shallow: l.delimiter == "/",
+			Prefix: l.alias.Key("") + l.prefix, Cursor: at.Page, Limit: limit, Shallow: l.delimiter == "/",
 		})
 		switch {
 		case err != nil && l.examined == 0 && at.Page != "" && service.IsOfCursor(err):
@@ -281,7 +286,11 @@ func (l *listing) read(at position) (*position, *Error) {
 		case err != nil:
 			return nil, storageError("list the objects", err)
 		}
-		if full := l.take(page); full {
+		full, err := l.take(ctx, page)
+		if err != nil {
+			return nil, storageError("list the objects", err)
+		}
+		if full {
 			return &position{at.Page, l.after}, nil
 		}
 		if page.Next == "" {
@@ -294,8 +303,13 @@ func (l *listing) read(at position) (*position, *Error) {
 }
 
 // take adds the entries of a page behind the last name, and reports whether there are more than fit.
-func (l *listing) take(page storagedrivers.Page) (full bool) {
-	objects, folders := page.Objects, page.Folders
+func (l *listing) take(ctx context.Context, page storagedrivers.Page) (full bool, err error) {
+	objects := page.Objects
+	folders, err := l.filled(ctx, page.Folders)
+	if err != nil {
+		return false, err
+	}
+	l.examined += len(page.Folders) - len(folders)
 	for len(objects)+len(folders) > 0 {
 		var entry storagedrivers.Info
 		if len(folders) == 0 || len(objects) > 0 && objects[0].Key < folders[0] {
@@ -304,25 +318,44 @@ func (l *listing) take(page storagedrivers.Page) (full bool) {
 			entry.Key, folders = folders[0], folders[1:]
 		}
 		l.examined++
-		if !l.wants(entry.Key) {
+		if !isMarker(entry) && !l.wants(entry.Key) {
 			continue
 		}
-		name := l.alias.Filename(entry.Key)
-		prefix, isPrefix := commonPrefix(name, l.prefix, l.delimiter)
-		if isPrefix {
-			name = prefix
+		entries, err := l.hiddenFolders(ctx, entry.Key)
+		if err != nil {
+			return false, err
 		}
-		if name <= l.after {
-			continue
+		for _, entry := range append(entries, entry) {
+			if full := l.add(entry); full {
+				return true, nil
+			}
 		}
-		if len(l.contents)+len(l.prefixes) == l.most {
-			return true
-		}
-		if l.after = name; isPrefix {
-			l.prefixes = append(l.prefixes, name)
-		} else {
-			l.contents = append(l.contents, entry)
-		}
+	}
+	return false, nil
+}
+
+// add adds an entry behind the last name, and reports whether it does not fit.
+func (l *listing) add(entry storagedrivers.Info) (full bool) {
+	name := nameOf(l.alias, entry)
+	if !strings.HasPrefix(name, l.prefix) { // a marker of a folder above it
+		return false
+	}
+	isSeen := name <= l.after
+	prefix, isPrefix := commonPrefix(name, l.prefix, l.delimiter)
+	if isPrefix {
+		isSeen = prefix <= l.after && !l.isWithin(prefix) || isSeen && !strings.HasSuffix(entry.Key, "/")
+		name = prefix
+	}
+	switch {
+	case isSeen:
+		return false
+	case len(l.contents)+len(l.prefixes) == l.most:
+		return true
+	}
+	if l.after = name; isPrefix {
+		l.prefixes = append(l.prefixes, name)
+	} else {
+		l.contents = append(l.contents, entry)
 	}
 	return false
 }
@@ -341,11 +374,14 @@ func commonPrefix(name, prefix, delimiter string) (string, bool) {
 
 // stat returns an object.
 func (q *request) stat(alias *item.Alias, key string) (storagedrivers.Info, *Error) {
+	ctx, cancel := context.WithTimeout(q.ctx, maxListTime)
+	defer cancel()
+	if folder, isFolder := folderOf(key); isFolder {
+		return statFolder(ctx, alias, folder)
+	}
 	if !alias.MayBeItem(key) {
 		return storagedrivers.Info{}, errorOf(noSuchKey, "there is no such object")
 	}
-	ctx, cancel := context.WithTimeout(q.ctx, maxListTime)
-	defer cancel()
 	info, err := alias.Storage.Stat(ctx, alias.Key(key))
 	if err != nil {
 		return info, storageError("read the object", err)

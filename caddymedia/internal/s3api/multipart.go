@@ -2,9 +2,9 @@ package s3api
 
 import (
 	"cmp"
-	"context"
-	"encoding/xml"
+	"encoding/base64"
 	"errors"
+	"hash"
 	"io"
 	"io/fs"
 	"net/http"
@@ -12,13 +12,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
-	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -28,9 +25,6 @@ const (
 	minPart  = 5 << 20
 	maxParts = 10_000
 )
-
-// keepAlive is how often a client that waits for the end of a multipart upload gets a blank.
-const keepAlive = 10 * time.Second
 
 // uploads returns the store of resumable uploads, which multipart uploads are.
 func (q *request) uploads() (*resumable.Store, *Error) {
@@ -63,13 +57,17 @@ func (q *request) createMultipart() *Error {
 	if failures := q.running.Uploader().Precheck(q.ctx, req, name, 0); failures != nil {
 		return q.failure(failures)
 	}
+	algorithm := one(q.r.Header, "X-Amz-Checksum-Algorithm")
+	if algorithm != "" && checksums[strings.ToLower(algorithm)] == nil {
+		return errorOf(invalidRequest, "the header x-amz-checksum-algorithm names no algorithm that is known here")
+	}
 	rec := q.record()
-	rec.Partial = true
+	rec.Partial, rec.Metadata = true, strings.ToLower(algorithm)
 	u, err := store.Create(q.ctx, q.running.UploadStorage(q.alias.Kind, q.alias.Name), resumable.Creation{Record: rec, Files: 1})
 	if err != nil {
 		return q.multipartError(err)
 	}
-	if algorithm := q.r.Header.Get("X-Amz-Checksum-Algorithm"); algorithm != "" {
+	if algorithm != "" {
 		q.w.Header().Set("X-Amz-Checksum-Algorithm", algorithm)
 	}
 	q.answer(http.StatusOK, "InitiateMultipartUploadResult", struct {
@@ -146,7 +144,7 @@ func (q *request) uploadPart() *Error {
 	}
 	timed, stop := httpx.NewTimedBody(q.w, io.NopCloser(body), q.running.UploadTime(q.visitor))
 	defer stop()
-	part, failed := q.storePart(timed, length, timed.End)
+	part, failed := q.storePart(timed, length, timed.End, body.sums)
 	if failed != nil {
 		return failed
 	}
@@ -159,8 +157,9 @@ func partTag(part *resumable.Upload) string { return `"` + part.ID + tagEnd + `"
 // tagEnd ends all entity tags, so that no client takes one for an MD5.
 const tagEnd = "-1"
 
-// storePart stores bytes as a part. length is negative if it is not known.
-func (q *request) storePart(from io.Reader, length int64, interrupt func()) (*resumable.Upload, *Error) {
+// storePart stores bytes as a part, with the checksums that are known at their end, and with that of the
+// algorithm of the multipart upload. length is negative if it is not known.
+func (q *request) storePart(from io.Reader, length int64, interrupt func(), sums func() map[string]string) (*resumable.Upload, *Error) {
 	number, failed := q.partNumber()
 	if failed != nil {
 		return nil, failed
@@ -183,6 +182,11 @@ func (q *request) storePart(from io.Reader, length int64, interrupt func()) (*re
 	if length >= 0 {
 		limit = length
 	}
+	var own hash.Hash
+	if algorithm := checksums[multipart.Metadata]; algorithm != nil {
+		own = algorithm()
+		from = io.TeeReader(from, own)
+	}
 	part, err := store.Create(q.ctx, multipart.Storage(), resumable.Creation{Record: rec, Files: 1, Limit: limit})
 	if err != nil {
 		return nil, q.multipartError(err)
@@ -195,7 +199,11 @@ func (q *request) storePart(from io.Reader, length int64, interrupt func()) (*re
 		err = &resumable.BodyError{Err: errorOf(incompleteBody, "the body is shorter than it says")}
 	}
 	if err == nil { // the part is complete only now that its hashes and signatures are right
-		err = part.CompletePart(q.ctx, multipart)
+		known := sums()
+		if own != nil {
+			known[multipart.Metadata] = base64.StdEncoding.EncodeToString(own.Sum(nil))
+		}
+		err = part.CompletePart(q.ctx, multipart, known)
 	}
 	if err != nil {
 		part.Drop(q.ctx, nil)
@@ -225,7 +233,7 @@ func (q *request) copyPart() *Error {
 	if !info.Same(stored) {
 		return errorOf(operationAborted, "the source is being replaced, try again later")
 	}
-	part, failed := q.storePart(reader, wanted.Length, func() {})
+	part, failed := q.storePart(reader, wanted.Length, func() {}, func() map[string]string { return map[string]string{} })
 	if failed != nil {
 		return failed
 	}
@@ -252,187 +260,6 @@ func copyRange(header string, size int64) (storagedrivers.Range, *Error) {
 		return storagedrivers.Range{}, errorOf(invalidRange, "the source has no such range")
 	}
 	return storagedrivers.Range{Offset: int64(from), Length: int64(to-from) + 1}, nil
-}
-
-type completeRequest struct {
-	XMLName xml.Name `xml:"CompleteMultipartUpload"`
-	Parts   []struct {
-		PartNumber int
-		ETag       string
-	} `xml:"Part"`
-}
-
-// completeMultipart makes the object of its parts, with all checks of an upload.
-func (q *request) completeMultipart() *Error {
-	store, failed := q.uploads()
-	if failed != nil {
-		return failed
-	}
-	httpx.Watch(q.r)
-	body, failed := signedBody(q.r, q.signature, q.secret)
-	if failed != nil {
-		return failed
-	}
-	leave, refused := q.EnterQueue(q.running, q.w, q.r, q.actor(), service.OtherCall, q.xmlBytes())
-	if refused != nil {
-		return errorOf(slowDown, refused.Message)
-	}
-	var sent completeRequest
-	failed = q.readXML(body, &sent)
-	if leave(); failed != nil {
-		return failed
-	}
-	ended, refused := q.BeginUpload(q.running, q.w, q.r, q.actor(), q.visitor)
-	if refused != nil {
-		return errorOf(slowDown, refused.Message)
-	}
-	defer ended()
-	rec := q.record()
-	rec.Metadata = q.query.Get("uploadId")
-	if rec.Parts, failed = partsOf(rec.Metadata, sent); failed != nil {
-		if _, err := store.Find(q.ctx, rec.Owner, rec.Metadata); errors.Is(err, resumable.ErrUnknown) {
-			failed = errNoSuchUpload
-		}
-		return failed
-	}
-	stop := q.keepAlive()
-	defer stop() // it may panic
-	info, failed := q.finish(store, rec)
-	stop()
-	if failed != nil {
-		return failed
-	}
-	q.answer(http.StatusOK, "CompleteMultipartUploadResult", struct {
-		Location string
-		Bucket   string
-		Key      string
-		ETag     string
-	}{Location: q.BaseURL(q.r) + q.MountPrefix(q.r) + "/" + q.bucket + "/" + encodePath(q.key), Bucket: q.bucket, Key: q.key, ETag: tagOf(q.alias, info)})
-	return nil
-}
-
-// partsOf returns the IDs of parts, which are their entity tags.
-func partsOf(multipart string, sent completeRequest) ([]string, *Error) {
-	if len(sent.Parts) == 0 || len(sent.Parts) > maxParts {
-		return nil, errorOf(malformedXML, "there are no parts, or more than 10,000")
-	}
-	ids := make([]string, len(sent.Parts))
-	last := 0
-	for i, part := range sent.Parts {
-		id, isTag := strings.CutSuffix(strings.Trim(part.ETag, `"`), tagEnd)
-		number, ok := resumable.NumberOf(multipart, id)
-		switch {
-		case part.PartNumber <= last:
-			return nil, &Error{http.StatusBadRequest, "InvalidPartOrder", "the parts are in the order of their numbers"}
-		case !isTag || !ok || number != part.PartNumber:
-			return nil, errorOf(invalidPart, "a part is missing, or its entity tag is another one")
-		}
-		ids[i], last = id, number
-	}
-	return ids, nil
-}
-
-// finish stores the item of a final upload, and removes the multipart upload. A repeated request finds the same item.
-func (q *request) finish(store *resumable.Store, rec resumable.Record) (storagedrivers.Info, *Error) {
-	req, _, failed := q.upload()
-	if failed != nil {
-		return storagedrivers.Info{}, failed
-	}
-	_, multipart, failed := q.multipart()
-	if failed != nil && !q.isCompleted(store, rec) {
-		return storagedrivers.Info{}, failed
-	}
-	u, err := store.Create(q.ctx, q.running.UploadStorage(q.alias.Kind, q.alias.Name), resumable.Creation{
-		Record: rec, Files: 1, Least: minPart,
-		Admit: func(length int64) error {
-			if length > q.alias.MaxSize {
-				return errorOf(entityTooLarge, "the object is larger than an item may be")
-			}
-			return nil
-		},
-	})
-	if failed, ok := errors.AsType[*Error](err); ok {
-		return storagedrivers.Info{}, failed
-	}
-	if err != nil {
-		return storagedrivers.Info{}, q.multipartError(err)
-	}
-	failures := u.Finish(q.ctx, resumable.Finishing{
-		BaseURL: q.BaseURL(q.r), Refusals: resumable.RecordRefusals, Matches: req.Matches, Permits: req.Permits,
-		Authorize: func(_ context.Context, alias string, _ bool) (resumable.Rights, *item.Failure) {
-			return q.authorize(alias)
-		},
-	})
-	switch {
-	case failures != nil:
-		u.Drop(q.ctx, failures) // a repeated completion makes it again
-		return storagedrivers.Info{}, q.failure(failures)
-	case u.Outcome == nil:
-		return storagedrivers.Info{}, errorOf(slowDown, "the upload is being completed, try again later")
-	case u.Outcome.Refused != "":
-		return storagedrivers.Info{}, errorOf(invalidRequest, u.Outcome.Refused)
-	}
-	if u.Alias != q.alias.Name || u.Kind != q.alias.Kind.Name() || u.Outcome.Stored != q.key {
-		return storagedrivers.Info{}, errNoSuchUpload
-	}
-	if multipart != nil {
-		if err := multipart.EndMultipart(context.WithoutCancel(q.ctx)); err != nil {
-			q.Log.Warn("removing the parts of a completed multipart upload", "error", err)
-		}
-	}
-	return q.stat(q.alias, u.Outcome.Stored)
-}
-
-// isCompleted reports whether an earlier request has completed the upload.
-func (q *request) isCompleted(store *resumable.Store, rec resumable.Record) bool {
-	u, err := store.FindFinal(q.ctx, q.running.UploadStorage(q.alias.Kind, q.alias.Name), rec)
-	return err == nil && u.Outcome != nil
-}
-
-// authorize verifies the signature again before the item is stored, with the service that then answers new requests.
-func (q *request) authorize(alias string) (resumable.Rights, *item.Failure) {
-	running, release := q.Next()
-	if failed := q.verifyWith(running, mayWrite, alias); failed != nil {
-		release()
-		return resumable.Rights{}, &item.Failure{Reason: item.Forbidden, Message: failed.Message, Err: failed}
-	}
-	return resumable.Rights{Issuer: running.Issuer(), Release: release}, nil
-}
-
-// keepAlive sends blanks until stop is called, since some clients close a connection that says nothing for long. The first
-// one makes the status 200: S3 does so too, and an error is in the body then.
-func (q *request) keepAlive() (stop func()) {
-	stopped, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(keepAlive)
-		defer tick.Stop()
-		for {
-			select {
-			case <-stopped:
-				return
-			case <-tick.C:
-				q.begin()
-				_, _ = io.WriteString(q.w, " ") // the client may be gone
-				_ = http.NewResponseController(q.w).Flush()
-			}
-		}
-	}()
-	return sync.OnceFunc(func() {
-		close(stopped)
-		<-ended
-	})
-}
-
-// begin begins the answer before its status is known.
-func (q *request) begin() {
-	if q.begun {
-		return
-	}
-	q.begun = true
-	q.w.Header().Set("Content-Type", "application/xml")
-	q.w.WriteHeader(http.StatusOK)
-	_, _ = io.WriteString(q.w, xml.Header) // the client may be gone
 }
 
 // abortMultipart removes a multipart upload and its parts.

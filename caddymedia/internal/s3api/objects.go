@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -29,12 +30,15 @@ import (
 // tagOf returns the entity tag of an object, in quotes: that of the item in another form. Clients take 32
 // hexadecimal digits alone for an MD5 of the bytes, but not with a number of parts behind them.
 func tagOf(alias *item.Alias, info storagedrivers.Info) string {
+	if isMarker(info) {
+		return folderTag(nameOf(alias, info))
+	}
 	return tag(caller.EntityTag(alias, info), info.Size)
 }
 
 // exactTag is tagOf for changes; empty if the tag may be that of another generation.
 func exactTag(alias *item.Alias, info storagedrivers.Info) string {
-	if !caller.IsMatchable(alias, caller.EntityTag(alias, info)) {
+	if !isMarker(info) && !caller.IsMatchable(alias, caller.EntityTag(alias, info)) {
 		return ""
 	}
 	return tagOf(alias, info)
@@ -50,8 +54,8 @@ func tag(entity string, size int64) string {
 
 // getObject answers with an object, a range of it, or its header.
 func (q *request) getObject() *Error {
-	if folder, ok := strings.CutSuffix(q.key, "/"); ok {
-		return q.getFolder(folder)
+	if _, isFolder := folderOf(q.key); isFolder {
+		return q.getFolder()
 	}
 	if number := q.query.Get("partNumber"); number != "" && number != "1" {
 		return &Error{http.StatusRequestedRangeNotSatisfiable, "InvalidPartNumber", "an object has one part"}
@@ -80,6 +84,9 @@ func (q *request) override(header http.Header) {
 	}
 }
 
+// emptyRange matches the last 0 bytes.
+var emptyRange = regexp.MustCompile(`(?i)^bytes=[ \t]*-0+[ \t]*$`)
+
 // objectWriter answers refusals of conditions and ranges in the form of S3.
 type objectWriter struct {
 	http.ResponseWriter
@@ -88,7 +95,9 @@ type objectWriter struct {
 }
 
 func (w *objectWriter) WriteHeader(status int) {
-	if status == http.StatusOK && w.r.Method == http.MethodGet && w.Header().Get("Content-Length") == "0" && w.r.Header.Get("Range") != "" {
+	sent := w.r.Header.Get("Range")
+	isEmpty := emptyRange.MatchString(sent) || w.Header().Get("Content-Length") == "0"
+	if status == http.StatusOK && w.r.Method == http.MethodGet && sent != "" && isEmpty {
 		status = http.StatusRequestedRangeNotSatisfiable // S3 has no range of nothing
 	}
 	switch status {
@@ -121,28 +130,6 @@ func (w *objectWriter) ReadFrom(r io.Reader) (int64, error) {
 // Unwrap returns the writer of the connection.
 func (w *objectWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// getFolder answers about a key that ends with a slash: clients make such objects for their folders. There is one
-// while something is below it.
-func (q *request) getFolder(folder string) *Error {
-	ctx, cancel := context.WithTimeout(q.ctx, maxListTime)
-	defer cancel()
-	if storagedrivers.ValidKey(folder) != nil {
-		return errorOf(noSuchKey, "there is no such object")
-	}
-	page, err := q.alias.Storage.List(ctx, storagedrivers.ListOptions{Prefix: q.alias.Key(folder) + "/", Limit: 1})
-	if err != nil {
-		return storageError("read the object", err)
-	}
-	if len(page.Objects) == 0 {
-		return errorOf(noSuchKey, "there is no such object")
-	}
-	q.w.Header().Set("Content-Type", "application/x-directory")
-	q.w.Header().Set("Content-Length", "0")
-	q.w.Header().Set("ETag", tag(folder, 0))
-	q.w.WriteHeader(http.StatusOK)
-	return nil
-}
-
 // putObject stores the body under the key, after all checks of an upload.
 func (q *request) putObject() *Error {
 	httpx.Watch(q.r)
@@ -150,7 +137,7 @@ func (q *request) putObject() *Error {
 	if failed != nil {
 		return failed
 	}
-	if strings.HasSuffix(q.key, "/") {
+	if _, isFolder := folderOf(q.key); isFolder {
 		return q.putFolder(body)
 	}
 	req, name, failed := q.upload()
@@ -176,8 +163,8 @@ func (q *request) putObject() *Error {
 
 // stored answers that a body was stored, with its entity tag and the checksums that were sent.
 func (q *request) stored(b *body, tag string) *Error {
-	for name, sum := range b.sums() {
-		q.w.Header().Set(name, sum)
+	for algorithm, sum := range b.sums() {
+		q.w.Header().Set(checksumPrefix+algorithm, sum)
 	}
 	q.w.Header().Set("ETag", tag)
 	q.w.Header().Set("Content-Length", "0")
@@ -194,24 +181,6 @@ func (f failing) Read(p []byte) (int, error) {
 		err = &item.Failure{Reason: item.BadRequest, Message: failed.Message, Err: failed}
 	}
 	return n, err
-}
-
-// putFolder accepts an object without bytes for a folder, and stores nothing: folders are there while something is
-// below them.
-func (q *request) putFolder(body *body) *Error {
-	timed, stop := httpx.NewTimedBody(q.w, io.NopCloser(body), q.running.UploadTime(q.visitor))
-	defer stop()
-	n, err := io.Copy(io.Discard, io.LimitReader(timed, 1))
-	failed, ok := errors.AsType[*Error](err)
-	switch {
-	case ok:
-		return failed
-	case err != nil:
-		return errorOf(incompleteBody, "the body could not be read to its end")
-	case n > 0:
-		return errorOf(invalidRequest, "a key that ends with a slash has no bytes")
-	}
-	return q.stored(body, tag(strings.TrimSuffix(q.key, "/"), 0))
 }
 
 // splitKey returns the folder of a key, and its last segment.
@@ -331,6 +300,9 @@ func (q *request) deleteObject() *Error {
 
 // remove deletes an object, if it is there and matches. It reports whether there was one.
 func (q *request) remove(key string, matches func(storagedrivers.Info) bool, inSet bool) (removed bool, failed *Error) {
+	if folder, isFolder := folderOf(key); isFolder {
+		return q.removeFolder(folder, matches)
+	}
 	if !q.alias.MayBeItem(key) {
 		return false, nil
 	}
@@ -464,6 +436,9 @@ func (q *request) copyObject() *Error {
 	if failed != nil {
 		return failed
 	}
+	if _, isFolder := folderOf(q.key); isFolder || isMarker(stored) {
+		return q.copyFolder(stored)
+	}
 	key := from.Filename(stored.Key)
 	ended, refused := q.BeginUpload(q.running, q.w, q.r, q.actor(), q.visitor)
 	if refused != nil {
@@ -480,11 +455,16 @@ func (q *request) copyObject() *Error {
 		}
 		info = items[0].Info
 	}
+	q.answerCopy(info)
+	return nil
+}
+
+// answerCopy answers that an object is a copy.
+func (q *request) answerCopy(info storagedrivers.Info) {
 	q.answer(http.StatusOK, "CopyObjectResult", struct {
 		LastModified string
 		ETag         string
 	}{LastModified: stamp(info.ModTime), ETag: tagOf(q.alias, info)})
-	return nil
 }
 
 // source finds the source of a copy: its alias, the object, and the conditions for it, which hold.
@@ -520,6 +500,45 @@ func (q *request) source() (from *item.Alias, stored storagedrivers.Info, matche
 		return nil, stored, nil, errorOf(preconditionFailed, "a condition for the source does not hold")
 	}
 	return from, stored, matches, nil
+}
+
+// attributes answers with the facts of an object that the client names. An object has no parts, and no checksums are
+// kept: S3 leaves out what an object has not.
+func (q *request) attributes() *Error {
+	wanted := map[string]bool{}
+	for _, value := range q.r.Header["X-Amz-Object-Attributes"] {
+		for name := range strings.SplitSeq(value, ",") {
+			wanted[strings.TrimSpace(name)] = true
+		}
+	}
+	if len(wanted) == 0 {
+		return errorOf(invalidArgument, "the header x-amz-object-attributes names no attribute")
+	}
+	info, failed := q.stat(q.alias, q.key)
+	if failed != nil {
+		return failed
+	}
+	answer := struct {
+		ETag         string `xml:",omitempty"`
+		StorageClass string `xml:",omitempty"`
+		ObjectSize   *int64 `xml:",omitempty"`
+	}{}
+	for name := range wanted {
+		switch name {
+		case "ETag":
+			answer.ETag = strings.Trim(tagOf(q.alias, info), `"`)
+		case "StorageClass":
+			answer.StorageClass = "STANDARD"
+		case "ObjectSize":
+			answer.ObjectSize = &info.Size
+		case "Checksum", "ObjectParts":
+		default:
+			return errorOf(invalidArgument, "the header x-amz-object-attributes names an unknown attribute")
+		}
+	}
+	q.w.Header().Set("Last-Modified", info.ModTime.UTC().Format(http.TimeFormat))
+	q.answer(http.StatusOK, "GetObjectAttributesResponse", answer)
+	return nil
 }
 
 // setACL accepts an access list: what everybody may read is a matter of the alias.

@@ -230,6 +230,11 @@ func TestObjects(t *testing.T) {
 	}
 	_, err = f.HeadObject(ctx, &awss3.HeadObjectInput{Bucket: aws.String(docs), Key: &key})
 	wantCode(t, "head of a missing object", err, "NotFound")
+	f.put(t, docs, key, "hello")
+	for _, header := range []string{"bytes=-0", "Bytes= -00 "} {
+		_, err := f.GetObject(ctx, &awss3.GetObjectInput{Bucket: aws.String(docs), Key: &key, Range: &header})
+		wantCode(t, header, err, "InvalidRange")
+	}
 }
 
 func TestConditions(t *testing.T) {
@@ -331,7 +336,14 @@ func TestRefusedObjects(t *testing.T) {
 		"no bucket":               {"file-nothing", "a.txt", "x", "NoSuchBucket"},
 		"no kind":                 {"nothing", "a.txt", "x", "NoSuchBucket"},
 		"folder with bytes":       {docs, "a/", "x", "InvalidRequest"},
-		"folder":                  {docs, "a/", "", ""},
+		"folder without a name":   {docs, "/", "", "InvalidRequest"},
+		"folder below nothing":    {docs, "a//", "", "InvalidRequest"},
+		"folder of uploads":       {docs, "@uploads/", "", "InvalidRequest"},
+		"marker of a folder":      {docs, "a/!@folder", "", "InvalidRequest"},
+		"marker as a folder":      {docs, "!@FOLDER/a.txt", "x", "InvalidRequest"},
+		"restricted empty folder": {docs, "a.php/", "", "InvalidRequest"},
+		"sanitized folder":        {"file-content", "A B/", "", "InvalidRequest"},
+		"long folder":             {docs, strings.Repeat("x", 256) + "/", "", "InvalidRequest"},
 	} {
 		_, err := f.PutObject(t.Context(), &awss3.PutObjectInput{Bucket: &tt.bucket, Key: &tt.key, Body: strings.NewReader(tt.text)})
 		wantCode(t, name, err, tt.want)
@@ -353,16 +365,19 @@ func TestLists(t *testing.T) {
 		in   awss3.ListObjectsV2Input
 		want []string
 	}{
-		"everything":        {awss3.ListObjectsV2Input{}, keys},
-		"levels":            {awss3.ListObjectsV2Input{Delimiter: aws.String("/")}, []string{"a.txt", "a/", "b-c/", "b.txt", "b/", "ü.txt"}},
-		"a folder":          {awss3.ListObjectsV2Input{Prefix: aws.String("a/"), Delimiter: aws.String("/")}, []string{"a/1.txt", "a/2.txt", "a/b/"}},
-		"a beginning":       {awss3.ListObjectsV2Input{Prefix: aws.String("b")}, []string{"b-c/4.txt", "b.txt", "b/5.txt"}},
-		"another delimiter": {awss3.ListObjectsV2Input{Delimiter: aws.String(".")}, []string{"a.", "a/1.", "a/2.", "a/b/3.", "b-c/4.", "b.", "b/5.", "ü."}},
-		"after a key":       {awss3.ListObjectsV2Input{StartAfter: aws.String("a/2.txt")}, []string{"a/b/3.txt", "b-c/4.txt", "b.txt", "b/5.txt", "ü.txt"}},
-		"after a prefix":    {awss3.ListObjectsV2Input{StartAfter: aws.String("a/"), Delimiter: aws.String("/")}, []string{"b-c/", "b.txt", "b/", "ü.txt"}},
-		"within a prefix":   {awss3.ListObjectsV2Input{StartAfter: aws.String("a/1.txt"), Delimiter: aws.String("/")}, []string{"b-c/", "b.txt", "b/", "ü.txt"}},
-		"nothing":           {awss3.ListObjectsV2Input{Prefix: aws.String("x")}, nil},
-		"what cannot be":    {awss3.ListObjectsV2Input{Prefix: aws.String("a//")}, nil},
+		"everything":         {awss3.ListObjectsV2Input{}, keys},
+		"levels":             {awss3.ListObjectsV2Input{Delimiter: aws.String("/")}, []string{"a.txt", "a/", "b-c/", "b.txt", "b/", "ü.txt"}},
+		"a folder":           {awss3.ListObjectsV2Input{Prefix: aws.String("a/"), Delimiter: aws.String("/")}, []string{"a/1.txt", "a/2.txt", "a/b/"}},
+		"a beginning":        {awss3.ListObjectsV2Input{Prefix: aws.String("b")}, []string{"b-c/4.txt", "b.txt", "b/5.txt"}},
+		"another delimiter":  {awss3.ListObjectsV2Input{Delimiter: aws.String(".")}, []string{"a.", "a/1.", "a/2.", "a/b/3.", "b-c/4.", "b.", "b/5.", "ü."}},
+		"after a key":        {awss3.ListObjectsV2Input{StartAfter: aws.String("a/2.txt")}, []string{"a/b/3.txt", "b-c/4.txt", "b.txt", "b/5.txt", "ü.txt"}},
+		"after a prefix":     {awss3.ListObjectsV2Input{StartAfter: aws.String("a/"), Delimiter: aws.String("/")}, []string{"b-c/", "b.txt", "b/", "ü.txt"}},
+		"within a prefix":    {awss3.ListObjectsV2Input{StartAfter: aws.String("a/1.txt"), Delimiter: aws.String("/")}, []string{"a/", "b-c/", "b.txt", "b/", "ü.txt"}},
+		"at its end":         {awss3.ListObjectsV2Input{StartAfter: aws.String("a/b/3.txt"), Delimiter: aws.String("/")}, []string{"b-c/", "b.txt", "b/", "ü.txt"}},
+		"within another":     {awss3.ListObjectsV2Input{StartAfter: aws.String("a/1.txt"), Delimiter: aws.String("txt")}, []string{"a/2.txt", "a/b/3.txt", "b-c/4.txt", "b.txt", "b/5.txt", "ü.txt"}},
+		"within a beginning": {awss3.ListObjectsV2Input{StartAfter: aws.String("a/1.txt"), Delimiter: aws.String("a")}, []string{"a", "b-c/4.txt", "b.txt", "b/5.txt", "ü.txt"}},
+		"nothing":            {awss3.ListObjectsV2Input{Prefix: aws.String("x")}, nil},
+		"what cannot be":     {awss3.ListObjectsV2Input{Prefix: aws.String("a//")}, nil},
 	} {
 		for _, most := range []int32{1, 2, 3, 1000} {
 			tt.in.Bucket, tt.in.MaxKeys = aws.String(docs), &most

@@ -120,7 +120,7 @@ var (
 		"PUT ": {(*request).putObject, mayWrite}, "PUT copy": {(*request).copyObject, []access.Right{access.Copy}},
 		"DELETE ": {(*request).deleteObject, []access.Right{access.Delete}},
 		"GET acl": {(*request).acl, mayList}, "PUT acl": {(*request).setACL, mayWrite},
-		"GET tagging":  {(*request).tagging, mayList},
+		"GET tagging": {(*request).tagging, mayList}, "GET attributes": {(*request).attributes, mayList},
 		"POST uploads": {(*request).createMultipart, mayWrite}, "PUT uploadId": {(*request).uploadPart, mayWrite},
 		"PUT uploadId copy": {(*request).copyPart, []access.Right{access.Copy}}, "POST uploadId": {(*request).completeMultipart, mayWrite},
 		"DELETE uploadId": {(*request).abortMultipart, mayWrite}, "GET uploadId": {inTurn((*request).listParts), mayWrite},

@@ -53,7 +53,7 @@ func find(running *service.Service, kind item.Kind, rest string) (target, bool) 
 
 // mayExist reports whether the name of the target is one that an item or a rendition may have.
 func (t target) mayExist() bool {
-	return storagedrivers.ValidKey(t.filename) == nil && !naming.InUploadsFolder(t.filename) &&
+	return storagedrivers.ValidKey(t.filename) == nil && !naming.IsReserved(t.filename) &&
 		(t.rendition == nil || !t.alias.IsVariant(t.filename))
 }
 

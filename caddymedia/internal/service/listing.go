@@ -95,11 +95,11 @@ type ItemPage struct {
 
 // ItemFilter returns a function that reports whether a list of items shows an object, or a folder
 // whose key ends with a slash: its name must contain search, without regard to case and accents.
-// Variants and unfinished uploads are not items.
+// Variants, unfinished uploads and markers of folders are not items.
 func ItemFilter(alias *item.Alias, search string) func(key string) bool {
 	lower, plain := strings.ToLower(search), naming.Searchable(search)
 	return func(key string) bool {
-		if alias.IsVariant(key) || naming.InUploadsFolder(key) {
+		if alias.IsVariant(key) || naming.IsReserved(key) {
 			return false
 		}
 		name := path.Base(key)
@@ -116,7 +116,7 @@ func ListItems(ctx context.Context, q ItemQuery) (ItemPage, error) {
 		f.prefix = q.Alias.Key(q.Folder) + "/"
 	}
 	at, err := f.start()
-	if err != nil || naming.InUploadsFolder(q.Folder) {
+	if err != nil || naming.IsReserved(q.Folder) {
 		return f.page, err
 	}
 	bounded := ctx

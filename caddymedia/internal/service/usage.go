@@ -230,7 +230,7 @@ func (u *usages) walk(ctx context.Context, alias *item.Alias) (Usage, error) {
 	p := pacer{usages: u, alias: alias, last: time.Now()} //nolint:forbidigo // a duration depends on no other clock
 	classify := func(info storagedrivers.Info) {
 		switch {
-		case naming.InUploadsFolder(info.Key):
+		case naming.IsReserved(info.Key):
 		case alias.IsVariant(info.Key):
 			usage.Variants.add(info)
 		default:

@@ -68,7 +68,7 @@ func (b *batch) checkUpload(ctx context.Context, up *received) (err error) {
 	if err := b.renameMismatched(up); err != nil {
 		return err
 	}
-	if err := cmp.Or(b.req.Forced.checkPath(up.filename), b.checkExact(up.filename)); err != nil { // however the names were made
+	if err := cmp.Or(b.req.Forced.checkPath(up.filename), b.checkExact(b.alias, up.filename)); err != nil { // however the names were made
 		return err
 	}
 	up.plain = up.filename

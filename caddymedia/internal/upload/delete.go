@@ -51,7 +51,7 @@ func (u *Uploader) DeleteItem(ctx context.Context, d Deletion) error {
 // remove removes an item, and sets its size and variant.
 func remove(ctx context.Context, d Deletion, item *Item) error {
 	a := d.Alias
-	if a.IsVariant(item.Filename) || naming.InUploadsFolder(item.Filename) {
+	if a.IsVariant(item.Filename) || naming.IsReserved(item.Filename) {
 		return fs.ErrNotExist
 	}
 	unlock, err := a.Lock(ctx, item.Filename)

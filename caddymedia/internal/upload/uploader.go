@@ -222,7 +222,7 @@ func (b *batch) storedName(alias *item.Alias, up *received, subFolder string) (s
 	if b.exact != "" {
 		name, err := alias.StoredName(path.Base(b.exact), subFolder, b.now, b.req.Actor.Origin)
 		if err == nil {
-			err = b.checkExact(name)
+			err = b.checkExact(alias, name)
 		}
 		return name, err
 	}
@@ -236,11 +236,11 @@ func (b *batch) storedName(alias *item.Alias, up *received, subFolder string) (s
 }
 
 // checkExact returns an error if the item must have another filename.
-func (b *batch) checkExact(filename string) error {
+func (b *batch) checkExact(alias *item.Alias, filename string) error {
 	if b.exact == "" || filename == b.exact {
 		return nil
 	}
-	return item.Failf(item.BadRequest, "the alias would store the item as %q: use this name, or set sanitize off", filename)
+	return alias.RenamedFailure(filename)
 }
 
 // target returns the alias of the request, if the request may use it with its sub folder.
