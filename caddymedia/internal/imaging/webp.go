@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/icc"
 )
 
 // Flags of the VP8X chunk (https://developers.google.com/speed/webp/docs/riff_container).
@@ -177,11 +178,8 @@ func (w *webpChunks) other(s *source, c webpChunk) error {
 		if err != nil {
 			return err
 		}
-		p := newProfile(slices.Clone(b))
-		if c.size > maxProfile {
-			p.data = nil
-		}
-		w.info.setProfile(p, spaceRGB)
+		part := span{s.offset(), s.offset() + c.size}
+		w.info.setProfile(newProfile(slices.Clone(b), c.size > maxProfile, part), icc.RGB)
 	case "EXIF":
 		return w.keepEXIF(s, c)
 	case "XMP ":

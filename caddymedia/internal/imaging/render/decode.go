@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/icc"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
 )
@@ -27,6 +28,7 @@ type decoded struct {
 	still  image.Image
 	gif    *gif.GIF // nil for other formats
 	failed error    // of reading frames again
+	toSRGB *icc.Transform
 	source *scale.Source
 }
 
@@ -91,16 +93,21 @@ func decodeAll(r io.ReadSeeker, info imaging.Info) (*decoded, error) {
 	})
 }
 
-// prepare converts the still image to a form for encoders and for scaling.
-func (d *decoded) prepare() {
+// prepare converts the still image to a form for encoders and for scaling. Its error is that of
+// reading the image.
+func (d *decoded) prepare() (err error) {
 	if d.gif == nil {
+		if d.toSRGB, err = d.info.ToSRGB(d.in); d.toSRGB != nil {
+			d.still = converted(d.still, d.toSRGB)
+		}
 		d.still = unified(d.still, d.info.Format)
-		return
+		return err
 	}
 	for canvas := range canvases(d.gif) {
 		d.still = canvas
-		return
+		break
 	}
+	return nil
 }
 
 // whole returns the still image in its full size.
@@ -123,7 +130,7 @@ func (d *decoded) animation(v scale.View, whole bool) webp.Animation {
 	} else {
 		a.Frames = func(yield func(*image.NRGBA, time.Duration) bool) {
 			for canvas, err := range imaging.WebPCanvases(d.in, d.info) {
-				if d.failed = err; err != nil || !yield(canvas.Image, canvas.Shown) {
+				if d.failed = err; err != nil || !yield(d.frame(canvas.Image), canvas.Shown) {
 					return
 				}
 			}
@@ -143,6 +150,17 @@ func (d *decoded) animation(v scale.View, whole bool) webp.Animation {
 		}
 	}
 	return scaled
+}
+
+// frame returns a canvas of an animation in the colours of its outputs. The canvas itself goes on
+// to the next frame.
+func (d *decoded) frame(canvas *image.NRGBA) *image.NRGBA {
+	if d.toSRGB == nil {
+		return canvas
+	}
+	canvas = crop(canvas, canvas.Rect)
+	d.toSRGB.Pixels(canvas.Pix)
+	return canvas
 }
 
 // guarded converts a panic of f, which works on untrusted bytes, to an error.

@@ -269,10 +269,7 @@ func (j *job) decode(ctx context.Context) (*decoded, error) {
 	if err != nil {
 		return nil, err
 	}
-	return guarded(func() (*decoded, error) {
-		d.prepare()
-		return d, nil
-	})
+	return guarded(func() (*decoded, error) { return d, d.prepare() })
 }
 
 // use returns how to encode an output of a decoded image. It is lossless only if that needs no
