@@ -59,9 +59,9 @@ func (s *slot) check(ctx context.Context, r io.ReadSeeker, info imaging.Info) er
 // timed calls f with a reader of an image that fails after the time for decoding.
 func (s *slot) timed(ctx context.Context, r io.ReadSeeker, f func(io.ReadSeeker) error) error {
 	// A short time for encoders does not count, because an image that is not decoded is refused.
-	bounded, cancel := context.WithTimeoutCause(ctx, max(s.queue.limits.Time, defaultTime), ErrTime)
-	defer cancel()
-	err := f(&stoppableReader{r, bounded})
+	err := s.clock.limited(ctx, max(s.queue.limits.Time, defaultTime), func(ctx context.Context) error {
+		return f(&stoppableReader{r, ctx})
+	})
 	if errors.Is(err, ErrTime) {
 		return fmt.Errorf("%w: %w", err, &imaging.TooLargeError{Message: "the image takes too long to be decoded"})
 	}

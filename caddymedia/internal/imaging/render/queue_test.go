@@ -118,6 +118,7 @@ func TestTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := new(recorder)
 		m := render.NewMaker(r, render.Limits{Time: 3 * time.Second})
+		m.Clock = render.Elapsed
 		start := time.Now()
 		results, _ := busy(t, r, m, 1)
 		if err := <-results; !errors.Is(err, render.ErrNone) || !errors.Is(err, render.ErrTime) || time.Since(start) != 3*time.Second {
