@@ -218,6 +218,7 @@ type webpFrame struct {
 	alpha    span // the ALPH chunk with its header; empty if there is none
 	image    span // the VP8 or VP8L chunk with its header
 	lossless bool
+	opaque   bool // the alpha in the pixels of a lossless image does not count
 	area     image.Rectangle
 	shown    time.Duration
 	blend    bool // over the canvas; otherwise the frame replaces it
@@ -276,7 +277,7 @@ func (w *webpChunks) image(s *source, c webpChunk, alpha span) (*webpFrame, erro
 			return nil, errWebP
 		}
 	}
-	f.area.Max = size
+	f.area.Max, f.opaque = size, f.lossless && !transparent
 	w.info.Lossless = w.info.Lossless || f.lossless
 	w.info.Alpha = w.info.Alpha || transparent || f.alpha != (span{})
 	w.info.frames = append(w.info.frames, f)
