@@ -53,6 +53,9 @@ func FuzzCheckImage(f *testing.F) {
 			if len(info.Profile) > 64<<10 || info.Profile != nil && info.ColorLoss != "" {
 				t.Errorf("a profile of %d bytes, and %q", len(info.Profile), info.ColorLoss)
 			}
+			if _, err := info.ToSRGB(bytes.NewReader(data)); err != nil {
+				t.Errorf("the colours: %v", err)
+			}
 			return err
 		})
 	})

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging/icc"
@@ -56,6 +55,14 @@ type foreignColors struct {
 // Converts reports whether the pixels have colours that another file cannot have, so that
 // [Info.ToSRGB] converts them.
 func (i Info) Converts() bool { return i.colors.profile != nil || i.colors.display != nil }
+
+// ColorMemory returns about the most bytes needed by [Info.ToSRGB] and its conversion.
+func (i Info) ColorMemory() int64 {
+	if i.colors.profile == nil {
+		return 0
+	}
+	return icc.Memory
+}
 
 // ToSRGB returns the conversion of the decoded pixels to sRGB. It returns nil if none is needed, or
 // if the description of the colours is damaged: browsers then ignore it. r must be the file that
@@ -114,33 +121,52 @@ func (c *pngColors) describe(i *Info, grey bool) {
 		if !i.setProfile(c.profile, pixels) && !c.srgb {
 			i.colors.display = c.display()
 		}
-	case string(c.cicp) != "\x01\x0d\x00\x01": // the primaries and the curve of sRGB, full range
-		i.ColorLoss = "it has colours of video (cICP)"
+	case string(c.cicp) != cicpSRGB:
+		if i.colors.display = videoColors(c.cicp); i.colors.display == nil {
+			i.ColorLoss = "it has colours of video (cICP)"
+		}
 	}
 }
 
-// display returns the colours that gAMA and cHRM describe, or nil if they are nearly those of sRGB,
-// as most programs write them. The limits are those of libpng.
-func (c *pngColors) display() *icc.Display {
-	const (
-		unit = 100_000
-		near = 0.01 // of a chromaticity
-	)
-	d, differs := icc.SRGB, false
-	if c.gamma != nil {
-		gamma := unit / float64(be32(c.gamma))
-		if ratio := gamma / 2.2; (ratio < 0.95 || ratio > 1.05) && 0.01 <= gamma && gamma <= 100 {
-			d.Gamma, differs = gamma, true
-		}
+// cicpSRGB are the primaries and the curve of sRGB as RGB in the full range (ITU-T H.273).
+const cicpSRGB = "\x01\x0d\x00\x01"
+
+// videoColors returns the colours of a cICP chunk, or nil for those of a high dynamic range and
+// others that no display has.
+func videoColors(cicp []byte) *icc.Display {
+	d, gamma := icc.SRGB, map[byte]float64{4: 2.2, 5: 2.8, 8: 1, 13: 0}
+	switch cicp[0] {
+	case 1:
+	case 9: // BT.2020
+		d.Red, d.Green, d.Blue = icc.Point{X: 0.708, Y: 0.292}, icc.Point{X: 0.17, Y: 0.797}, icc.Point{X: 0.131, Y: 0.046}
+	case 12: // Display P3
+		d.Red, d.Green = icc.Point{X: 0.68, Y: 0.32}, icc.Point{X: 0.265, Y: 0.69}
+	default:
+		return nil
 	}
+	g, known := gamma[cicp[1]]
+	if !known || string(cicp[2:]) != cicpSRGB[2:] {
+		return nil
+	}
+	d.Gamma = g
+	return &d
+}
+
+// display returns the colours that gAMA and cHRM describe, or nil without gAMA. Like browsers it
+// ignores cHRM alone, and numbers that libpng refuses.
+func (c *pngColors) display() *icc.Display {
+	const unit = 100_000
+	if c.gamma == nil {
+		return nil
+	}
+	d := icc.SRGB
+	d.Gamma = unit / float64(be32(c.gamma))
 	if c.chroma != nil {
 		for i, p := range []*icc.Point{&d.White, &d.Red, &d.Green, &d.Blue} {
-			said := icc.Point{X: float64(be32(c.chroma[8*i:])) / unit, Y: float64(be32(c.chroma[8*i+4:])) / unit}
-			differs = differs || math.Abs(said.X-p.X) > near || math.Abs(said.Y-p.Y) > near
-			*p = said
+			*p = icc.Point{X: float64(be32(c.chroma[8*i:])) / unit, Y: float64(be32(c.chroma[8*i+4:])) / unit}
 		}
 	}
-	if !differs {
+	if d.Gamma < 0.01 || d.Gamma > 100 {
 		return nil
 	}
 	return &d

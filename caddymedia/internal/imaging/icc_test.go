@@ -194,21 +194,24 @@ func TestColorLoss(t *testing.T) {
 
 		{"PNG, large", "png", withChunks(pic, profileChunk(large)), convert},
 		{"PNG, a large chunk", "png", withChunks(pic, profileChunk(noise)), convert},
-		{"PNG of a CMYK profile", "png", withChunks(pic, profileChunk(cmyk), gama(45_455)), ""},
+		{"PNG of a CMYK profile", "png", withChunks(pic, profileChunk(cmyk), p3Chroma), ""},
 		{"PNG of a CMYK profile and of a gamma", "png", withChunks(pic, profileChunk(cmyk), gama(100_000)), convert},
 		{"PNG of a grey profile", "png", withChunks(pic, profileChunk(grey)), ""},
 		{"grey PNG", "png", withChunks(greyPNG, profileChunk(grey)), convert},
-		{"video colours", "png", withChunks(pic, chunk("cICP", []byte{12, 13, 0, 1}), profileChunk(rgb)), "cICP"},
+		{"video colours", "png", withChunks(pic, chunk("cICP", []byte{9, 16, 0, 1}), profileChunk(rgb)), "cICP"},
+		{"video colours of other primaries", "png", withChunks(pic, chunk("cICP", []byte{5, 13, 0, 1})), "cICP"},
+		{"video colours of a narrow range", "png", withChunks(pic, chunk("cICP", []byte{12, 13, 0, 0})), "cICP"},
+		{"video colours of a display", "png", withChunks(pic, chunk("cICP", []byte{12, 13, 0, 1}), profileChunk(rgb)), convert},
 		{"sRGB as video colours", "png", withChunks(pic, chunk("cICP", []byte{1, 13, 0, 1}), gama(100_000)), ""},
 		{"gamma", "png", withChunks(pic, gama(100_000)), convert},
 		{"gamma of grey", "png", withChunks(greyPNG, gama(55_556)), convert},
-		{"gamma of sRGB", "png", withChunks(pic, gama(45_455), srgbChroma), ""},
+		{"gamma of 2.2", "png", withChunks(pic, gama(45_455), srgbChroma), convert},
 		{"no gamma", "png", withChunks(pic, gama(0)), ""},
-		{"first of two gammas", "png", withChunks(pic, gama(45_455), gama(100_000)), ""},
+		{"a tiny gamma", "png", withChunks(pic, gama(900)), ""},
 		{"gamma behind the pixels", "png", beforeEnd(pic, 12, gama(100_000)), ""},
 		{"gamma and sRGB", "png", withChunks(pic, gama(100_000), p3Chroma, chunk("sRGB", []byte{0})), ""},
 		{"gamma and a profile", "png", withChunks(pic, gama(100_000), p3Chroma, profileChunk(rgb)), ""},
-		{"primaries", "png", withChunks(pic, p3Chroma), convert},
+		{"primaries alone", "png", withChunks(pic, p3Chroma), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -258,7 +261,10 @@ func TestToSRGB(t *testing.T) {
 		"CMYK":              {"jpg", withSegments(headerJPEG(0xC0, 0x11, 0x11, 0x11, 0x11), segments(ink)...), 144},
 		"gAMA":              {"png", withChunks(pic, gama(100_000)), 137},
 		"damaged":           {"jpg", withSegments(jpg, segments(profile("RGB ", size))...), 0},
-		"no primaries":      {"png", withChunks(pic, chroma(1, 0, 1, 0, 1, 0, 1, 0)), 0},
+		"first gAMA":        {"png", withChunks(pic, gama(100_000), gama(45_455)), 137},
+		"gAMA of 2.2":       {"png", withChunks(pic, gama(45_455)), 62},
+		"gAMA and cHRM":     {"png", withChunks(pic, p3Chroma, gama(100_000)), 137},
+		"no primaries":      {"png", withChunks(pic, gama(100_000), chroma(1, 0, 1, 0, 1, 0, 1, 0)), 0},
 		"none":              {"png", pic, 0},
 	} {
 		info, err := check(c.data, c.ext, imaging.Options{Strip: imaging.StripOn})

@@ -95,6 +95,27 @@ func TestWideColors(t *testing.T) {
 	}
 }
 
+// TestGreysOfPixels: equal red, green and blue stay equal under the primaries of sRGB, however a
+// profile rounds them.
+func TestGreysOfPixels(t *testing.T) {
+	t.Parallel()
+	old := icc.SRGB
+	old.Gamma = 2.2
+	display, err := old.Transform()
+	imagingtest.Must(t, err)
+	profile, err := icc.Parse(imagingtest.ICC("RGB ", "XYZ ", imagingtest.Display(imagingtest.SRGB, imagingtest.Gamma(1.8))...))
+	imagingtest.Must(t, err)
+	for _, transform := range []*icc.Transform{display, profile} {
+		for v := range 256 {
+			pix := []byte{byte(v), byte(v), byte(v), 1}
+			transform.Pixels(pix)
+			if pix[0] != pix[1] || pix[1] != pix[2] {
+				t.Errorf("%d becomes %v", v, pix)
+			}
+		}
+	}
+}
+
 // TestInk: colours of CMYK become opaque ones of sRGB.
 func TestInk(t *testing.T) {
 	t.Parallel()

@@ -123,6 +123,7 @@ var toSRGB = square{
 type shaper struct {
 	light [3][256]float64
 	mix   square
+	codes *[3][256]byte // nil unless the primaries are those of sRGB
 }
 
 // newMatrix returns the conversion of colours of a display.
@@ -137,10 +138,40 @@ func newMatrix(m *matrix) *Transform {
 		light := xyz{t.matrix.light[0][v], t.matrix.light[1][v], t.matrix.light[2][v]}
 		t.grey[v] = encodeLight(m.toXYZ.apply(light)[1])
 	}
+	if t.matrix.mix.isIdentity() {
+		t.matrix.codes = new([3][256]byte)
+		for i, light := range t.matrix.light {
+			for v := range light {
+				t.matrix.codes[i][v] = encodeLight(light[v])
+			}
+		}
+	}
 	return &t
 }
 
+// isIdentity reports whether the matrix changes no code, but for the rounding of numbers in
+// profiles. So greys stay grey.
+func (m *square) isIdentity() bool {
+	for i, row := range m {
+		for j, n := range row {
+			if i == j {
+				n--
+			}
+			if math.Abs(n) > 0.002 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 func (s *shaper) pixels(pix []byte) {
+	if c := s.codes; c != nil {
+		for p := pix; len(p) >= 4; p = p[4:] {
+			p[0], p[1], p[2] = c[0][p[0]], c[1][p[1]], c[2][p[2]]
+		}
+		return
+	}
 	codes := lightCodes()
 	for p := pix; len(p) >= 4; p = p[4:] {
 		light := s.mix.apply(xyz{s.light[0][p[0]], s.light[1][p[1]], s.light[2][p[2]]})

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
-	"github.com/caddymedia/media/caddymedia/internal/imaging/icc"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
 )
@@ -101,14 +100,11 @@ func convertedMemory(info imaging.Info) int64 {
 
 // colorMemory returns the bytes needed to convert the colours.
 func colorMemory(info imaging.Info) int64 {
-	switch {
-	case !info.Converts():
-		return 0
-	case info.Frames > 1:
-		return icc.Memory + 4*int64(info.Width)*int64(info.Height) // a frame
-	default:
-		return icc.Memory
+	memory := info.ColorMemory()
+	if info.Converts() && info.Frames > 1 {
+		memory += 4 * int64(info.Width) * int64(info.Height) // a frame
 	}
+	return memory
 }
 
 // uses returns the possible uses of an encoder for an output, as far as the header of the image
