@@ -34,11 +34,11 @@ func newProfile(data []byte, large bool, parts ...span) colorProfile {
 // setProfile sets the profile of pixels of a colour space, and reports whether it is one of them. As
 // in browsers, a profile of another space is ignored, except that grey pixels may have an RGB
 // profile. Other files get a profile only if it is a small one of RGB. Otherwise the pixels become
-// those of sRGB.
+// those of sRGB. So do grey ones, since a grey JPEG with an RGB profile is not read by all programs.
 func (i *Info) setProfile(p colorProfile, pixels string) bool {
 	suits := p.space != "" && (p.space == pixels || p.space == icc.RGB && pixels == icc.Grey)
 	switch {
-	case suits && p.space == icc.RGB && p.data != nil:
+	case suits && pixels == icc.RGB && p.data != nil:
 		i.Profile = p.data
 	case suits:
 		i.colors.profile = p.parts

@@ -48,7 +48,7 @@ func TestProfileOfJPEG(t *testing.T) {
 		{"too short", jpg, [][]byte{iccSegment(1, 1, rgb[:127])}, nil},
 		{"of CMYK", jpg, [][]byte{iccSegment(1, 1, profile("CMYK", 500))}, nil},
 		{"of RGB, pixels of CMYK", headerJPEG(0xC0, 0x11, 0x11, 0x11, 0x11), [][]byte{iccSegment(1, 1, rgb)}, nil},
-		{"of RGB, pixels grey", grey, [][]byte{iccSegment(1, 1, rgb)}, rgb},
+		{"of RGB, pixels grey", grey, [][]byte{iccSegment(1, 1, rgb)}, nil},
 		{"of grey", grey, [][]byte{iccSegment(1, 1, profile("GRAY", 500))}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -86,7 +86,7 @@ func TestProfileOfPNG(t *testing.T) {
 		{"inflating to 64 MB", withChunks(pic, profileChunk(make([]byte, 64<<20))), nil},
 		{"too short", withChunks(pic, profileChunk(rgb[:127])), nil},
 		{"of CMYK", withChunks(pic, profileChunk(profile("CMYK", 500))), nil},
-		{"grey pixels", withChunks(grey, profileChunk(rgb)), rgb},
+		{"grey pixels", withChunks(grey, profileChunk(rgb)), nil},
 		{"first of two", withChunks(pic, profileChunk(rgb), profileChunk(other)), rgb},
 		{"first of two, broken", withChunks(pic, chunk("iCCP", nil), profileChunk(other)), nil},
 		{"behind the palette", withChunks(pic, chunk("PLTE", make([]byte, 3)), profileChunk(rgb)), nil},
@@ -185,6 +185,8 @@ func TestColorLoss(t *testing.T) {
 		{"CMYK profile of RGB", "jpg", withSegments(jpg, parts(profile("CMYK", 100_000))...), ""},
 		{"grey profile of RGB", "jpg", withSegments(jpg, parts(grey)...), ""},
 		{"grey", "jpg", withSegments(greyJPEG, parts(grey)...), convert},
+		{"grey of an RGB profile", "jpg", withSegments(greyJPEG, parts(rgb)...), convert},
+		{"grey PNG of an RGB profile", "png", withChunks(greyPNG, profileChunk(rgb)), convert},
 		{"grey of a large RGB profile", "jpg", withSegments(greyJPEG, parts(large)...), convert},
 		{"grey of a CMYK profile", "jpg", withSegments(greyJPEG, parts(cmyk)...), ""},
 		{"CMYK", "jpg", withSegments(cmykJPEG, parts(cmyk)...), convert},

@@ -47,7 +47,8 @@ func TestColors(t *testing.T) {
 	const large = 100_000
 	ink := color.NRGBA{R: 64, G: 128, B: 32, A: 255}
 	light := color.NRGBA{R: 137, G: 188, B: 99, A: 255} // of ink, if its codes are those of light
-	linear := imagingtest.Large(large, "RGB ", "XYZ ", imagingtest.Display(imagingtest.SRGB, imagingtest.Gamma(1))...)
+	display := imagingtest.Display(imagingtest.SRGB, imagingtest.Gamma(1))
+	small, linear := imagingtest.ICC("RGB ", "XYZ ", display...), imagingtest.Large(large, "RGB ", "XYZ ", display...)
 	table := imagingtest.Large(large, "RGB ", "Lab ", imagingtest.Table("mft2", 3, 9, func([]float64) [3]float64 {
 		return [3]float64{0.2, 0.6, 0.4}
 	}))
@@ -75,6 +76,7 @@ func TestColors(t *testing.T) {
 		"CMYK, damaged":     {"jpg", profiled(t, cmykJPEG(), imaging.JPEG, inks[:200]), color.NRGBA{R: 64, G: 64, B: 64, A: 255}},
 		"grey jpg":          {"jpg", profiled(t, asJPEG(t, samples), imaging.JPEG, grey), lighter},
 		"grey png":          {"png", profiled(t, asPNG(t, samples), imaging.PNG, grey), lighter},
+		"grey of RGB":       {"jpg", profiled(t, asJPEG(t, samples), imaging.JPEG, small), color.NRGBA{R: 188, G: 188, B: 188, A: 255}},
 		"grey of large RGB": {"jpg", profiled(t, asJPEG(t, samples), imaging.JPEG, linear), color.NRGBA{R: 188, G: 188, B: 188, A: 255}},
 	} {
 		t.Run(name, func(t *testing.T) {
