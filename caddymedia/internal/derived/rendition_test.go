@@ -258,6 +258,7 @@ func TestSlowRendition(t *testing.T) {
 	alias := withRenditions(t, onMemory(t, nil))
 	goOn := make(chan struct{})
 	m, painted := counting(render.Limits{Time: 200 * time.Millisecond}, until(goOn))
+	m.Images.Clock = render.Elapsed
 	now := noon
 	m.Now = func() time.Time { return now }
 	put(t, alias.Storage, "pics/slow.png", pngOf(red))

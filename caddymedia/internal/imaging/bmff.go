@@ -98,6 +98,8 @@ func walkBMFF(s *source, opts Options, info *Info) error {
 			if err = w.meta(s, b); err == nil && info.header {
 				return w.finish(s)
 			}
+		case "mini":
+			return contentErrorf("the %s image has the short form of HEIF (mini): save it in the ordinary form", w.info.Format)
 		case "moov":
 			w.moov = true
 			err = w.movie(s, b)
@@ -118,6 +120,7 @@ type bmffFile struct {
 	info  *Info
 	opts  Options
 	data  []box // with the content of items
+	named bool  // the brands are those of images
 	moov  bool  // there is an image sequence
 	inner int   // number of its boxes
 	spare []box // of these, those that no decoder needs
@@ -142,9 +145,11 @@ func (w *bmffFile) next(s *source, first bool) (b box, done bool, err error) {
 			return box{}, false, errBMFF
 		}
 		start, _ := s.Peek(sniffSize)
-		if found := bmffFormat(start); found != "" && found != w.info.Format {
+		found := bmffFormat(start)
+		if found != "" && found != w.info.Format {
 			return box{}, false, &mismatchError{found}
 		}
+		w.named = found != "" || string(start[8:min(12, len(start))]) == "msf1"
 	}
 	b, err = parseBox(head, at, w.info.size)
 	switch {
@@ -210,10 +215,13 @@ func (w *bmffFile) meta(s *source, b box) error {
 // finish checks the items, and sets the size of the image.
 func (w *bmffFile) finish(s *source) error {
 	if w.items == nil {
-		return errBMFF
+		w.items = new(itemList)
 	}
 	primary, err := w.items.image()
-	if err != nil {
+	switch {
+	case err != nil && w.moov && w.named:
+		return contentErrorf("the %s is an image sequence without a still image: save it as a still image", w.info.Format)
+	case err != nil:
 		return err
 	}
 	if found := w.items.codec(primary); found != w.info.Format {
@@ -222,10 +230,8 @@ func (w *bmffFile) finish(s *source) error {
 		}
 		return &mismatchError{found}
 	}
-	w.info.Width, w.info.Height = primary.width, primary.height
-	if primary.turned {
-		w.info.Width, w.info.Height = primary.height, primary.width
-	}
+	size := w.items.shown(primary)
+	w.info.Width, w.info.Height = size.X, size.Y
 	if w.info.header {
 		return nil
 	}

@@ -2,6 +2,7 @@ package imaging
 
 import (
 	"encoding/binary"
+	"image"
 	"maps"
 	"slices"
 )
@@ -13,11 +14,19 @@ type item struct {
 	inBox         bool // in the idat box; otherwise offsets are those of the file
 	external      bool // in another file, or in another item
 	parts         []span
-	width, height int // 0 if there is no size
-	turned        bool
+	width, height int      // 0 if there is no size
+	changes       []change // of what is shown, in their order
 	inputs        []uint32 // of a derived image
+	master        uint32   // of a thumbnail
 	format        Format   // of the pixels
 	judged        bool     // format is set
+	measured      bool     // the size is being read
+}
+
+// change is a property of an image that changes the size in which it is shown.
+type change struct {
+	turn          bool // by a quarter
+	width, height int  // of the part that is shown, if turn is not set
 }
 
 // property describes items (section 8.11.14).
@@ -192,11 +201,11 @@ func (l *itemList) locations(f *fields) error {
 	return f.err()
 }
 
-// references reads the inputs of derived images (section 8.11.12).
+// references reads the inputs of derived images, and the images of thumbnails (section 8.11.12).
 func (l *itemList) references(f *fields, b []byte, list box) error {
 	wide := f.version() > 0
 	return l.boxes(b[:list.to], int(list.body)+f.read, func(inner box, content []byte) error {
-		if inner.kind != "dimg" {
+		if inner.kind != "dimg" && inner.kind != "thmb" {
 			return nil
 		}
 		r := fields{b: content}
@@ -205,7 +214,11 @@ func (l *itemList) references(f *fields, b []byte, list box) error {
 			if err := l.count(); err != nil {
 				return err
 			}
-			it.inputs = append(it.inputs, uint32(r.id(wide)))
+			if id := uint32(r.id(wide)); inner.kind == "dimg" {
+				it.inputs = append(it.inputs, id)
+			} else {
+				it.master = id
+			}
 		}
 		return r.err()
 	})
@@ -258,19 +271,64 @@ func (l *itemList) describe() {
 		switch p := l.properties[u.property-1]; {
 		case p.kind == "ispe" && len(p.data) >= 12:
 			it.width, it.height = int(be32(p.data[4:])), int(be32(p.data[8:]))
-		case p.kind == "irot" && len(p.data) >= 1:
-			it.turned = p.data[0]&1 != 0
+		case p.kind == "irot" && len(p.data) >= 1 && p.data[0]&1 != 0:
+			it.changes = append(it.changes, change{turn: true})
+		case p.kind == "clap" && len(p.data) >= 16:
+			c := change{width: rounded(p.data), height: rounded(p.data[8:])}
+			if c.width > 0 && c.height > 0 {
+				it.changes = append(it.changes, c)
+			}
 		}
 	}
 }
 
-// image returns the primary item.
+// rounded returns the nearest integer to a fraction, or 0 if it has no denominator.
+func rounded(b []byte) int {
+	n, d := be32(b), be32(b[4:])
+	if d == 0 {
+		return 0
+	}
+	return int((n + d/2) / d)
+}
+
+// image returns the image that the file is about: the primary item, or the one of which that is a
+// thumbnail.
 func (l *itemList) image() (*item, error) {
 	it := l.items[l.primary]
-	if it == nil || len(merged(it.parts)) == 0 || it.width == 0 || it.height == 0 {
+	if it == nil {
+		return nil, errBMFF
+	}
+	if master := l.items[it.master]; master != nil {
+		it = master
+	}
+	if size := l.shown(it); !it.filled() || size.X == 0 || size.Y == 0 {
 		return nil, errBMFF
 	}
 	return it, nil
+}
+
+// filled reports whether an item has content. An identity has that of its input.
+func (i *item) filled() bool { return i.kind == "iden" || len(merged(i.parts)) > 0 }
+
+// shown returns the size of an item as it is shown: without the edges outside of its clean aperture,
+// and turned. An identity without a size has that of its input.
+func (l *itemList) shown(it *item) image.Point {
+	size := image.Pt(it.width, it.height)
+	if it.kind == "iden" && size == (image.Point{}) && len(it.inputs) == 1 && !it.measured {
+		if input := l.items[it.inputs[0]]; input != nil {
+			it.measured = true // also ends a cycle
+			size = l.shown(input)
+			it.measured = false
+		}
+	}
+	for _, c := range it.changes {
+		if c.turn {
+			size.X, size.Y = size.Y, size.X
+		} else {
+			size.X, size.Y = min(size.X, c.width), min(size.Y, c.height)
+		}
+	}
+	return size
 }
 
 // codec returns the format of the pixels of an item, or the one that all inputs of a derived one
@@ -289,7 +347,7 @@ func (l *itemList) codec(it *item) Format {
 		var found Format
 		for i, id := range it.inputs {
 			input := l.items[id]
-			if input == nil || len(input.parts) == 0 {
+			if input == nil || !input.filled() {
 				return ""
 			}
 			format := l.codec(input)

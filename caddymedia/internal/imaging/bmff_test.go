@@ -72,6 +72,92 @@ func endless(file []byte) []byte {
 	return joined(file[:at], u32(0), file[at+4:])
 }
 
+// properties returns boxes of a meta box that give the first item properties, besides those of so
+// many sizes.
+func properties(sizes int, list ...[]byte) []byte {
+	uses := []byte{byte(len(list))}
+	for i := range list {
+		uses = append(uses, byte(sizes+1+i))
+	}
+	return bmffBox("iprp", bmffBox("ipco", list...), fullBox("ipma", 0, u32(1), u16(1), uses))
+}
+
+// aperture returns the property of the part of an image that is shown.
+func aperture(numbers ...int) []byte { return bmffBox("clap", u32(numbers...), u32(0, 1, 0, 1)) }
+
+// TestShownSize: the size of a HEIC is that in which the image itself is shown. The limit on pixels
+// counts the whole image.
+func TestShownSize(t *testing.T) {
+	t.Parallel()
+	hevc := bmffItem{"hvc1", "pixels", 452, 462, nil, false}
+	turn, half, mirror := bmffBox("irot", []byte{1}), bmffBox("irot", []byte{2}), bmffBox("imir", []byte{1})
+	identity := []bmffItem{{"iden", "", 0, 0, []int{2}, false}, hevc}
+	again := []bmffItem{{"iden", "", 0, 0, []int{2}, false}, {"iden", "", 0, 0, []int{3}, false}, hevc}
+	small := []bmffItem{{"hvc1", "pixels", 45, 46, nil, false}, hevc}
+	for name, c := range map[string]struct {
+		items         []bmffItem
+		more          []byte
+		width, height int
+	}{
+		"aperture":                  {[]bmffItem{hevc}, properties(1, aperture(451, 1, 461, 1)), 451, 461},
+		"a fraction":                {[]bmffItem{hevc}, properties(1, aperture(901, 2, 921, 2)), 451, 461},
+		"larger than the image":     {[]bmffItem{hevc}, properties(1, aperture(500, 1, 461, 1)), 452, 461},
+		"of no denominator":         {[]bmffItem{hevc}, properties(1, aperture(451, 0, 461, 1)), 452, 462},
+		"of nothing":                {[]bmffItem{hevc}, properties(1, aperture(0, 1, 461, 1)), 452, 462},
+		"cropped, then turned":      {[]bmffItem{hevc}, properties(1, aperture(300, 1, 461, 1), turn), 461, 300},
+		"turned, then cropped":      {[]bmffItem{hevc}, properties(1, turn, aperture(300, 1, 451, 1)), 300, 451},
+		"turned twice":              {[]bmffItem{hevc}, properties(1, turn, turn), 452, 462},
+		"on its head, and mirrored": {[]bmffItem{hevc}, properties(1, half, mirror), 452, 462},
+		"identity":                  {identity, properties(1, turn), 462, 452},
+		"identity of an identity":   {again, properties(1, aperture(300, 1, 300, 1)), 300, 300},
+		"thumbnail as the primary":  {small, fullBox("iref", 0, bmffBox("thmb", u16(1, 1, 2))), 452, 462},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := heif("heic", c.items, c.more)
+			info, err := check(file, "heic", imaging.Options{MaxPixels: 452 * 462, Strip: imaging.StripOn})
+			if err != nil || info.Width != c.width || info.Height != c.height {
+				t.Errorf("%d x %d, want %d x %d (%v)", info.Width, info.Height, c.width, c.height, err)
+			}
+			head, err := imaging.ReadHeader(bytes.NewReader(file), int64(len(file)), "heic", imaging.Options{})
+			if err != nil || head.Width != c.width || head.Height != c.height {
+				t.Errorf("the header: %d x %d (%v)", head.Width, head.Height, err)
+			}
+			expectLimit(t, file, "heic", imaging.Options{MaxPixels: 452*462 - 1}, "the image has 208,824 pixels, at most 208,823 are allowed")
+		})
+	}
+}
+
+// TestUnsuitableHEIF: an image sequence without a still image, and the short form, are called so.
+func TestUnsuitableHEIF(t *testing.T) {
+	t.Parallel()
+	sequence := func(brands string) []byte {
+		return joined(bmffBox("ftyp", []byte(brands)), bmffBox("moov", bmffBox("mvhd")), bmffBox("mdat", []byte("x")))
+	}
+	withList := joined(bmffBox("ftyp", []byte("heic\x00\x00\x00\x00msf1")), fullBox("meta", 0, fullBox("hdlr", 0)), bmffBox("moov"))
+	short := joined(bmffBox("ftyp", []byte("mif3avif")), bmffBox("mini", []byte("x")))
+	const still = " is an image sequence without a still image: save it as a still image"
+	for _, c := range []struct {
+		ext  string
+		data []byte
+		want string
+	}{
+		{"heic", sequence("msf1\x00\x00\x00\x00msf1hevciso8"), "the HEIC" + still},
+		{"heic", sequence("msf1\x00\x00\x00\x00"), "the HEIC" + still},
+		{"heic", sequence("hevc\x00\x00\x00\x00hevc"), "the HEIC" + still},
+		{"avif", sequence("avis\x00\x00\x00\x00avis"), "the AVIF" + still},
+		{"heic", withList, "the HEIC" + still},
+		{"heic", sequence("isom\x00\x00\x00\x00isommp42"), "content is MP4, the name says .heic"},
+		{"avif", short, "the AVIF image has the short form of HEIF (mini): save it in the ordinary form"},
+		{"heic", short, "content is AVIF, the name says .heic"},
+		{"jpg", short, "content is AVIF, the name says .jpg"},
+	} {
+		if _, err := check(c.data, c.ext, imaging.Options{}); verdictOf(err) != refused || err.Error() != c.want {
+			t.Errorf("got %v, want %s", err, c.want)
+		}
+	}
+}
+
 func TestMismatchedAVIFAndHEIC(t *testing.T) {
 	t.Parallel()
 	av1, hevc := []bmffItem{{"av01", "pixels", 30, 20, nil, false}}, []bmffItem{{"hvc1", "pixels", 30, 20, nil, false}}
@@ -125,6 +211,8 @@ func TestCheckAVIFRefuses(t *testing.T) {
 		"no height":                     {heif("avif", one("av01", "pixels", 30, 0)), "damaged"},
 		"no content":                    {heif("avif", one("av01", "", 30, 20)), "damaged"},
 		"another codec":                 {heif("avif", one("avc1", "pixels", 30, 20)), unsupported},
+		"an identity of itself":         {heif("avif", one("iden", "", 0, 0, 1)), "damaged"},
+		"an identity of what is empty":  {heif("avif", one("iden", "", 30, 20, 7)), unsupported},
 		"an overlay":                    {heif("avif", one("iovl", "x", 30, 20, 2)), unsupported},
 		"a grid of nothing":             {heif("avif", one("grid", gridOf(1, 30, 20), 30, 20)), unsupported},
 		"a grid of itself":              {heif("avif", one("grid", gridOf(1, 30, 20), 30, 20, 1)), unsupported},

@@ -3,82 +3,178 @@ package imaging
 import (
 	"bytes"
 	"compress/zlib"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"unicode/utf16"
-)
 
-// The colour spaces of ICC profiles that matter here.
-const (
-	spaceRGB  = "RGB "
-	spaceGrey = "GRAY"
-	spaceCMYK = "CMYK"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/icc"
 )
 
 // colorProfile is an ICC profile of an image. The zero value is none.
 type colorProfile struct {
 	space string // as in the header of the profile
 	data  []byte // nil if it is larger than maxProfile
+	parts []span // of the file, which hold it
 }
 
-// newProfile returns the profile in data, or the zero value if it has no ICC header (ICC.1:2022,
-// 7.2).
-func newProfile(data []byte) colorProfile {
-	if len(data) < 128 || string(data[36:40]) != "acsp" {
+// newProfile returns the profile that data begins, or the zero value if it has no ICC header. data
+// is the whole profile unless large is set.
+func newProfile(data []byte, large bool, parts ...span) colorProfile {
+	p := colorProfile{space: icc.Space(data), parts: parts}
+	if p.space == "" {
 		return colorProfile{}
 	}
-	p := colorProfile{space: string(data[16:20]), data: data}
-	if len(data) > maxProfile {
-		p.data = nil
+	if !large {
+		p.data = data
 	}
 	return p
 }
 
-// setProfile sets the profile of pixels of a colour space. As in browsers, a profile of another
-// space is ignored, except that grey pixels may have an RGB profile. One of grey becomes one of
-// RGB, since a WebP image has colours.
-func (i *Info) setProfile(p colorProfile, pixels string) {
+// setProfile sets the profile of pixels of a colour space, and reports whether it is one of them. As
+// in browsers, a profile of another space is ignored, except that grey pixels may have an RGB
+// profile. Other files get a profile only if it is a small one of RGB. Otherwise the pixels become
+// those of sRGB. So do grey ones, since a grey JPEG with an RGB profile is not read by all programs.
+func (i *Info) setProfile(p colorProfile, pixels string) bool {
+	suits := p.space != "" && (p.space == pixels || p.space == icc.RGB && pixels == icc.Grey)
 	switch {
-	case p.space == spaceRGB && pixels != spaceCMYK:
-		if i.Profile = p.data; p.data == nil {
-			i.ColorLoss = "its colour profile is larger than 64 KiB"
-		}
-	case p.space == pixels && pixels == spaceGrey:
-		if i.Profile = greyProfile(p.data); i.Profile == nil {
-			i.ColorLoss = "it has a colour profile of grey that describes no curve"
-		}
-	case p.space == pixels && pixels == spaceCMYK:
-		i.ColorLoss = "it has a colour profile of CMYK"
+	case suits && pixels == icc.RGB && p.data != nil:
+		i.Profile = p.data
+	case suits:
+		i.colors.profile = p.parts
 	}
+	return suits
 }
 
-// pngColors are the colour chunks of a PNG that count (W3C PNG, 11.3.2). Without them its colours
-// are those of sRGB, whatever gAMA and cHRM say.
+// foreignColors describes colours that other files do not get. The zero value describes none.
+type foreignColors struct {
+	profile []span // parts of the file, which hold an ICC profile
+	display *icc.Display
+}
+
+// Converts reports whether the pixels have colours that another file cannot have, so that
+// [Info.ToSRGB] converts them.
+func (i Info) Converts() bool { return i.colors.profile != nil || i.colors.display != nil }
+
+// ColorMemory returns about the most bytes needed by [Info.ToSRGB] and its conversion.
+func (i Info) ColorMemory() int64 {
+	if i.colors.profile == nil {
+		return 0
+	}
+	return icc.Memory
+}
+
+// ToSRGB returns the conversion of the decoded pixels to sRGB. It returns nil if none is needed, or
+// if the description of the colours is damaged: browsers then ignore it. r must be the file that
+// Info describes. The error is a failure of r.
+func (i Info) ToSRGB(r io.ReadSeeker) (*icc.Transform, error) {
+	switch {
+	case i.colors.display != nil:
+		t, _ := i.colors.display.Transform()
+		return t, nil
+	case i.colors.profile == nil:
+		return nil, nil
+	}
+	parts := &stripReader{in: r, layout: layout{spans: i.colors.profile}}
+	profile, err := readProfile(parts, i.Format == PNG)
+	if parts.err != nil && !errors.Is(parts.err, io.EOF) {
+		return nil, parts.err
+	}
+	if err != nil {
+		return nil, nil
+	}
+	t, _ := icc.Parse(profile)
+	return t, nil
+}
+
+// readProfile reads a profile, which is compressed in a PNG.
+func readProfile(in io.Reader, compressed bool) ([]byte, error) {
+	if compressed {
+		z, err := zlib.NewReader(in)
+		if err != nil {
+			return nil, err
+		}
+		in = z
+	}
+	return io.ReadAll(io.LimitReader(in, icc.MaxSize+1))
+}
+
+// pngColors are the colour chunks of a PNG (W3C PNG, 11.3.2). Without them its colours are those of
+// sRGB.
 type pngColors struct {
 	cicp    []byte // nil if there is none
 	profile colorProfile
+	srgb    bool
+	gamma   []byte
+	chroma  []byte
 }
 
-// describe sets the colours. cICP comes before a profile (W3C PNG, 4.3).
+// describe sets the colours. cICP comes before a profile, a profile before sRGB, and sRGB before
+// gAMA and cHRM (W3C PNG, 4.3).
 func (c *pngColors) describe(i *Info, grey bool) {
-	pixels := spaceRGB
+	pixels := icc.RGB
 	if grey {
-		pixels = spaceGrey
+		pixels = icc.Grey
 	}
 	switch {
 	case c.cicp == nil:
-		i.setProfile(c.profile, pixels)
-	case string(c.cicp) != "\x01\x0d\x00\x01": // the primaries and the curve of sRGB, full range
-		i.ColorLoss = "it has colours of video (cICP)"
+		if !i.setProfile(c.profile, pixels) && !c.srgb {
+			i.colors.display = c.display()
+		}
+	case string(c.cicp) != cicpSRGB:
+		if i.colors.display = videoColors(c.cicp); i.colors.display == nil {
+			i.ColorLoss = "it has colours of video (cICP)"
+		}
 	}
 }
 
+// cicpSRGB are the primaries and the curve of sRGB as RGB in the full range (ITU-T H.273).
+const cicpSRGB = "\x01\x0d\x00\x01"
+
+// videoColors returns the colours of a cICP chunk, or nil for those of a high dynamic range and
+// others that no display has.
+func videoColors(cicp []byte) *icc.Display {
+	d, gamma := icc.SRGB, map[byte]float64{4: 2.2, 5: 2.8, 8: 1, 13: 0}
+	switch cicp[0] {
+	case 1:
+	case 9: // BT.2020
+		d.Red, d.Green, d.Blue = icc.Point{X: 0.708, Y: 0.292}, icc.Point{X: 0.17, Y: 0.797}, icc.Point{X: 0.131, Y: 0.046}
+	case 12: // Display P3
+		d.Red, d.Green = icc.Point{X: 0.68, Y: 0.32}, icc.Point{X: 0.265, Y: 0.69}
+	default:
+		return nil
+	}
+	g, known := gamma[cicp[1]]
+	if !known || string(cicp[2:]) != cicpSRGB[2:] {
+		return nil
+	}
+	d.Gamma = g
+	return &d
+}
+
+// display returns the colours that gAMA and cHRM describe, or nil without gAMA. Like browsers it
+// ignores cHRM alone, and numbers that libpng refuses.
+func (c *pngColors) display() *icc.Display {
+	const unit = 100_000
+	if c.gamma == nil {
+		return nil
+	}
+	d := icc.SRGB
+	d.Gamma = unit / float64(be32(c.gamma))
+	if c.chroma != nil {
+		for i, p := range []*icc.Point{&d.White, &d.Red, &d.Green, &d.Blue} {
+			*p = icc.Point{X: float64(be32(c.chroma[8*i:])) / unit, Y: float64(be32(c.chroma[8*i+4:])) / unit}
+		}
+	}
+	if d.Gamma < 0.01 || d.Gamma > 100 {
+		return nil
+	}
+	return &d
+}
+
 // maxProfile is the largest ICC profile that is copied into another file. It is held for the whole
-// request, so 200 images of a request hold 12.5 MiB. Real ones have 0.5 to 4 KiB. Those of
-// printers have megabytes, but describe CMYK.
+// request, so 200 images of a request hold 12.5 MiB. Most have 0.5 to 4 KiB. Those of scanners and
+// printers have up to some megabytes.
 const maxProfile = 64 << 10
 
 // iccPrefix begins the APP2 segments of a JPEG that hold a profile (ICC.1:2022, annex B.4).
@@ -87,15 +183,15 @@ const iccPrefix = "ICC_PROFILE\x00"
 // iccParts joins a profile that is split over the segments of a JPEG.
 type iccParts struct {
 	parts  [][]byte // by number, from 0; nil where one is missing
+	spans  []span   // of the file, by number
 	size   int
-	space  string // of the first part
-	large  bool
+	large  bool // only the header remains of the parts
 	broken bool
 }
 
-// add adds the data of a segment after the prefix: the number of the part (from 1), the number of
-// parts, the part.
-func (c *iccParts) add(b []byte) {
+// add adds the data of a segment after the prefix, which ends at an offset of the file: the number
+// of the part (from 1), the number of parts, the part.
+func (c *iccParts) add(b []byte, end int64) {
 	if c.broken {
 		return
 	}
@@ -104,17 +200,15 @@ func (c *iccParts) add(b []byte) {
 		return
 	}
 	if c.parts == nil {
-		c.parts = make([][]byte, b[1])
+		c.parts, c.spans = make([][]byte, b[1]), make([]span, b[1])
 	}
 	at, part := b[0]-1, b[2:]
-	if at == 0 {
-		c.space = newProfile(part).space
-	}
+	c.spans[at] = span{end - int64(len(part)), end}
 	if c.size += len(part); c.size > maxProfile {
 		c.large = true
 	}
 	if c.large {
-		part = nil // only its presence is kept
+		part = part[:min(len(part), icc.HeaderSize)]
 	}
 	c.parts[at] = append([]byte{}, part...)
 }
@@ -133,32 +227,28 @@ func (c *iccParts) join() colorProfile {
 			return colorProfile{}
 		}
 	}
-	if c.large {
-		return colorProfile{space: c.space}
-	}
-	return newProfile(slices.Concat(c.parts...))
+	return newProfile(slices.Concat(c.parts...), c.large, c.spans...)
 }
 
-// inflateProfile returns the profile in the data of an iCCP chunk (W3C PNG, section 11.3.2.3). The
-// data is a name, a zero byte, the compression method (always 0) and the compressed profile. cut
-// reports that data is only the start of the chunk.
-func inflateProfile(data []byte, cut bool) colorProfile {
+// inflateProfile returns the profile in the data of an iCCP chunk (W3C PNG, section 11.3.2.3), which
+// is at an offset of the file and has a size. The data is a name, a zero byte, the compression method
+// (always 0) and the compressed profile. It may be only the start of the chunk.
+func inflateProfile(data []byte, offset, size int64) colorProfile {
 	_, rest, ok := bytes.Cut(data, []byte{0})
 	if !ok || len(rest) == 0 || rest[0] != 0 {
 		return colorProfile{}
 	}
+	part := span{offset + int64(len(data)-len(rest)) + 1, offset + size}
 	z, err := zlib.NewReader(bytes.NewReader(rest[1:]))
 	if err != nil {
 		return colorProfile{}
 	}
 	profile, err := io.ReadAll(io.LimitReader(z, maxProfile+1))
-	switch {
-	case cut && errors.Is(err, io.ErrUnexpectedEOF):
-		return colorProfile{space: newProfile(profile).space}
-	case err != nil:
+	cut := int64(len(data)) < size && errors.Is(err, io.ErrUnexpectedEOF)
+	if err != nil && !cut {
 		return colorProfile{}
 	}
-	return newProfile(profile)
+	return newProfile(profile, cut || len(profile) > maxProfile, part)
 }
 
 // maxICCPart is the most of a profile in one segment of a JPEG: 65,535 bytes less the length of the
@@ -189,95 +279,4 @@ func WithProfile(file []byte, format Format, profile []byte) ([]byte, error) {
 		return slices.Insert(file, pngHeader, pngChunk("iCCP", data.Bytes())...), nil
 	}
 	return nil, fmt.Errorf("a %s of %d bytes cannot hold a colour profile", format, len(file))
-}
-
-// whiteD50 is the white of a profile (s15Fixed16; ICC.1:2022, 7.2.16).
-const whiteD50 = "\x00\x00\xF6\xD6\x00\x01\x00\x00\x00\x00\xD3\x2D"
-
-// srgbColorants are the red, green and blue of sRGB, adapted to the white of a profile, which is
-// their exact sum (s15Fixed16).
-var srgbColorants = [3]string{
-	"\x00\x00\x6F\xA2\x00\x00\x38\xF5\x00\x00\x03\x90",
-	"\x00\x00\x62\x99\x00\x00\xB7\x85\x00\x00\x18\xDA",
-	"\x00\x00\x24\x9B\x00\x00\x0F\x86\x00\x00\xB6\xC3",
-}
-
-// greyProfile returns a profile of RGB colours for pixels that have a profile of grey: equal red,
-// green and blue have the lightness of that grey. It returns nil if the profile has no curve from
-// samples to light.
-func greyProfile(grey []byte) []byte {
-	if len(grey) < 132 || string(grey[20:24]) != "XYZ " {
-		return nil
-	}
-	entries := grey[132:]
-	for count := be32(grey[128:]); count > 0 && len(entries) >= 12; count, entries = count-1, entries[12:] {
-		if string(entries[:4]) != "kTRC" {
-			continue
-		}
-		from, size := be32(entries[4:]), be32(entries[8:])
-		if from+size > int64(len(grey)) || size > maxProfile/2 {
-			return nil
-		}
-		curve := grey[from : from+size]
-		tags := []iccTag{
-			{"desc", iccText("Grey as sRGB")},
-			{"cprt", iccText("No copyright")},
-			{"wtpt", xyzOf(whiteD50)},
-			{"rTRC", curve},
-			{"gTRC", curve},
-			{"bTRC", curve},
-		}
-		for n, name := range []string{"rXYZ", "gXYZ", "bXYZ"} {
-			tags = append(tags, iccTag{name, xyzOf(srgbColorants[n])})
-		}
-		return displayProfile(tags)
-	}
-	return nil
-}
-
-// xyzOf returns an XYZType of numbers (ICC.1:2022, 10.31).
-func xyzOf(numbers string) []byte { return []byte("XYZ \x00\x00\x00\x00" + numbers) }
-
-// iccText returns a multiLocalizedUnicodeType of one language (ICC.1:2022, 10.15).
-func iccText(s string) []byte {
-	letters := utf16.Encode([]rune(s))
-	b := append([]byte("mluc\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x0cenUS\x00\x00\x00"), byte(2*len(letters)))
-	b = append(b, 0, 0, 0, 28)
-	for _, letter := range letters {
-		b = binary.BigEndian.AppendUint16(b, letter)
-	}
-	return b
-}
-
-// iccTag is an element of a profile.
-type iccTag struct {
-	name string
-	data []byte
-}
-
-// displayProfile returns a profile of RGB colours (ICC.1:2022, 7.2 and 7.3). Equal neighbours share
-// their data.
-func displayProfile(tags []iccTag) []byte {
-	const header = 128
-	b := make([]byte, header)
-	copy(b[8:], "\x04\x30\x00\x00mntrRGB XYZ ")
-	copy(b[36:], "acsp")
-	copy(b[68:], whiteD50)
-	b = binary.BigEndian.AppendUint32(b, uint32(len(tags)))
-	at := len(b) + 12*len(tags)
-	var data []byte
-	for i, tag := range tags {
-		b = append(b, tag.name...)
-		if i > 0 && bytes.Equal(tag.data, tags[i-1].data) {
-			b = append(b, b[len(b)-12:len(b)-4]...)
-			continue
-		}
-		b = binary.BigEndian.AppendUint32(b, uint32(at+len(data)))
-		b = binary.BigEndian.AppendUint32(b, uint32(len(tag.data)))
-		data = append(data, tag.data...)
-		data = append(data, make([]byte, -len(data)&3)...)
-	}
-	b = slices.Concat(b, data)
-	binary.BigEndian.PutUint32(b, uint32(len(b)))
-	return b
 }

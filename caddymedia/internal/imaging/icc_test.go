@@ -3,6 +3,7 @@ package imaging_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -47,7 +48,7 @@ func TestProfileOfJPEG(t *testing.T) {
 		{"too short", jpg, [][]byte{iccSegment(1, 1, rgb[:127])}, nil},
 		{"of CMYK", jpg, [][]byte{iccSegment(1, 1, profile("CMYK", 500))}, nil},
 		{"of RGB, pixels of CMYK", headerJPEG(0xC0, 0x11, 0x11, 0x11, 0x11), [][]byte{iccSegment(1, 1, rgb)}, nil},
-		{"of RGB, pixels grey", grey, [][]byte{iccSegment(1, 1, rgb)}, rgb},
+		{"of RGB, pixels grey", grey, [][]byte{iccSegment(1, 1, rgb)}, nil},
 		{"of grey", grey, [][]byte{iccSegment(1, 1, profile("GRAY", 500))}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -85,7 +86,7 @@ func TestProfileOfPNG(t *testing.T) {
 		{"inflating to 64 MB", withChunks(pic, profileChunk(make([]byte, 64<<20))), nil},
 		{"too short", withChunks(pic, profileChunk(rgb[:127])), nil},
 		{"of CMYK", withChunks(pic, profileChunk(profile("CMYK", 500))), nil},
-		{"grey pixels", withChunks(grey, profileChunk(rgb)), rgb},
+		{"grey pixels", withChunks(grey, profileChunk(rgb)), nil},
 		{"first of two", withChunks(pic, profileChunk(rgb), profileChunk(other)), rgb},
 		{"first of two, broken", withChunks(pic, chunk("iCCP", nil), profileChunk(other)), nil},
 		{"behind the palette", withChunks(pic, chunk("PLTE", make([]byte, 3)), profileChunk(rgb)), nil},
@@ -140,9 +141,16 @@ func bigEndian(numbers ...uint32) (b []byte) {
 	return b
 }
 
-var p3Chroma = chroma(31270, 32900, 68000, 32000, 26500, 69000, 15000, 6000)
+var (
+	p3Chroma   = chroma(31270, 32900, 68000, 32000, 26500, 69000, 15000, 6000)
+	srgbChroma = chroma(31270, 32900, 64000, 33000, 30000, 60000, 15000, 6000)
+)
 
-// TestColorLoss: colours that a variant cannot reproduce are reported as ColorLoss.
+// convert says that the pixels are converted.
+const convert = "converted"
+
+// TestColorLoss: colours that another file cannot have are converted. Those that a variant cannot
+// reproduce are reported as ColorLoss.
 func TestColorLoss(t *testing.T) {
 	t.Parallel()
 	jpg, pic := drawJPEG(t, 8, 8), drawPNG(t, 8, 8)
@@ -171,32 +179,52 @@ func TestColorLoss(t *testing.T) {
 	}{
 		{"none", "jpg", jpg, ""},
 		{"RGB", "jpg", withSegments(jpg, parts(rgb)...), ""},
-		{"RGB, large", "jpg", withSegments(jpg, parts(large)...), "64 KiB"},
-		{"RGB, very large", "jpg", withSegments(jpg, parts(profile("RGB ", 300_000))...), "64 KiB"},
+		{"RGB, large", "jpg", withSegments(jpg, parts(large)...), convert},
+		{"RGB, very large", "jpg", withSegments(jpg, parts(profile("RGB ", 300_000))...), convert},
 		{"RGB, large, a part missing", "jpg", withSegments(jpg, parts(large)[1:]...), ""},
 		{"CMYK profile of RGB", "jpg", withSegments(jpg, parts(profile("CMYK", 100_000))...), ""},
 		{"grey profile of RGB", "jpg", withSegments(jpg, parts(grey)...), ""},
-		{"grey", "jpg", withSegments(greyJPEG, parts(grey)...), "grey"},
+		{"grey", "jpg", withSegments(greyJPEG, parts(grey)...), convert},
+		{"grey of an RGB profile", "jpg", withSegments(greyJPEG, parts(rgb)...), convert},
+		{"grey PNG of an RGB profile", "png", withChunks(greyPNG, profileChunk(rgb)), convert},
+		{"grey of a large RGB profile", "jpg", withSegments(greyJPEG, parts(large)...), convert},
 		{"grey of a CMYK profile", "jpg", withSegments(greyJPEG, parts(cmyk)...), ""},
-		{"CMYK", "jpg", withSegments(cmykJPEG, parts(cmyk)...), "CMYK"},
-		{"CMYK, large", "jpg", withSegments(cmykJPEG, parts(profile("CMYK", 500_000))...), "CMYK"},
+		{"CMYK", "jpg", withSegments(cmykJPEG, parts(cmyk)...), convert},
+		{"CMYK, large", "jpg", withSegments(cmykJPEG, parts(profile("CMYK", 500_000))...), convert},
 		{"CMYK of an RGB profile", "jpg", withSegments(cmykJPEG, parts(large)...), ""},
 		{"CMYK without a profile", "jpg", cmykJPEG, ""},
 
-		{"PNG, large", "png", withChunks(pic, profileChunk(large)), "64 KiB"},
-		{"PNG, a large chunk", "png", withChunks(pic, profileChunk(noise)), "64 KiB"},
-		{"PNG of a CMYK profile", "png", withChunks(pic, profileChunk(cmyk), gama(100_000)), ""},
+		{"PNG, large", "png", withChunks(pic, profileChunk(large)), convert},
+		{"PNG, a large chunk", "png", withChunks(pic, profileChunk(noise)), convert},
+		{"PNG of a CMYK profile", "png", withChunks(pic, profileChunk(cmyk), p3Chroma), ""},
+		{"PNG of a CMYK profile and of a gamma", "png", withChunks(pic, profileChunk(cmyk), gama(100_000)), convert},
 		{"PNG of a grey profile", "png", withChunks(pic, profileChunk(grey)), ""},
-		{"grey PNG", "png", withChunks(greyPNG, profileChunk(grey)), "grey"},
-		{"video colours", "png", withChunks(pic, chunk("cICP", []byte{12, 13, 0, 1}), profileChunk(rgb)), "cICP"},
+		{"grey PNG", "png", withChunks(greyPNG, profileChunk(grey)), convert},
+		{"video colours", "png", withChunks(pic, chunk("cICP", []byte{9, 16, 0, 1}), profileChunk(rgb)), "cICP"},
+		{"video colours of other primaries", "png", withChunks(pic, chunk("cICP", []byte{5, 13, 0, 1})), "cICP"},
+		{"video colours of a narrow range", "png", withChunks(pic, chunk("cICP", []byte{12, 13, 0, 0})), "cICP"},
+		{"video colours of a display", "png", withChunks(pic, chunk("cICP", []byte{12, 13, 0, 1}), profileChunk(rgb)), convert},
 		{"sRGB as video colours", "png", withChunks(pic, chunk("cICP", []byte{1, 13, 0, 1}), gama(100_000)), ""},
+		{"gamma", "png", withChunks(pic, gama(100_000)), convert},
+		{"gamma of grey", "png", withChunks(greyPNG, gama(55_556)), convert},
+		{"gamma of 2.2", "png", withChunks(pic, gama(45_455), srgbChroma), convert},
+		{"no gamma", "png", withChunks(pic, gama(0)), ""},
+		{"a tiny gamma", "png", withChunks(pic, gama(900)), ""},
+		{"gamma behind the pixels", "png", beforeEnd(pic, 12, gama(100_000)), ""},
+		{"gamma and sRGB", "png", withChunks(pic, gama(100_000), p3Chroma, chunk("sRGB", []byte{0})), ""},
+		{"gamma and a profile", "png", withChunks(pic, gama(100_000), p3Chroma, profileChunk(rgb)), ""},
+		{"primaries alone", "png", withChunks(pic, p3Chroma), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			info, err := check(c.data, c.ext, imaging.Options{})
 			imagingtest.Must(t, err)
-			if !strings.Contains(info.ColorLoss, c.loss) || (info.ColorLoss == "") != (c.loss == "") {
-				t.Errorf("got %q, want %q", info.ColorLoss, c.loss)
+			got := info.ColorLoss
+			if info.Converts() {
+				got += convert
+			}
+			if !strings.Contains(got, c.loss) || (got == "") != (c.loss == "") {
+				t.Errorf("got %q, want %q", got, c.loss)
 			}
 			if c.loss != "" && info.Profile != nil {
 				t.Error("there is a profile as well")
@@ -205,95 +233,61 @@ func TestColorLoss(t *testing.T) {
 	}
 }
 
-// greyICC returns a profile of grey with a tag.
-func greyICC(tag, connection string, data []byte) []byte {
-	p := profile("GRAY", 144+len(data))
-	copy(p[20:], connection)
-	binary.BigEndian.PutUint32(p[128:], 1)
-	copy(p[132:], tag)
-	binary.BigEndian.PutUint32(p[136:], 144)
-	binary.BigEndian.PutUint32(p[140:], uint32(len(data)))
-	copy(p[144:], data)
-	return p
-}
-
-// TestGreyProfile: a profile of grey becomes one of RGB with the same curve.
-func TestGreyProfile(t *testing.T) {
+// TestToSRGB: the conversion is that of the profile in the file. Of a damaged one there is none.
+func TestToSRGB(t *testing.T) {
 	t.Parallel()
-	jpg, deep := drawGrey(t, 8, 8)
-	curve := []byte("curv\x00\x00\x00\x00\x00\x00\x00\x01\x02\x33\x00\x00")
-	grey := greyICC("kTRC", "XYZ ", curve)
-	for ext, data := range map[string][]byte{
-		"jpg": withSegments(jpg, iccSegment(1, 1, grey)), "png": withChunks(deep, profileChunk(grey)),
-	} {
-		info, err := check(data, ext, imaging.Options{})
-		if err != nil || info.ColorLoss != "" || string(info.Profile[16:24]) != "RGB XYZ " {
-			t.Fatalf("%s: %q, %v", ext, info.ColorLoss, err)
+	const size = 200_000
+	linear := imagingtest.Large(size, "RGB ", "XYZ ", imagingtest.Display(imagingtest.SRGB, imagingtest.Gamma(1))...)
+	ink := imagingtest.ICC("CMYK", "Lab ", imagingtest.Table("mft1", 4, 9, imagingtest.Ink))
+	grey := imagingtest.ICC("GRAY", "XYZ ", imagingtest.Tag{Name: "kTRC", Data: imagingtest.Gamma(1)})
+	segments := func(p []byte) (list [][]byte) {
+		for part := range slices.Chunk(p, 60_000) {
+			list = append(list, iccSegment(byte(len(list)+1), byte((len(p)+59_999)/60_000), part))
 		}
-		for _, tag := range []string{"rTRC", "gTRC", "bTRC"} {
-			if got := fixed(t, info.Profile, tag, 12); got[0] != 0x0233 { // in units of 1/256
-				t.Errorf("%s is %v", tag, got)
-			}
-		}
-		white, sum := fixed(t, info.Profile, "wtpt", 8), make([]float64, 3)
-		for _, tag := range []string{"rXYZ", "gXYZ", "bXYZ"} {
-			for i, n := range fixed(t, info.Profile, tag, 8) {
-				sum[i] += n
-			}
-		}
-		imagingtest.Same(t, white, sum, "equal samples are", "white is")
-		imagingtest.Equal(t, bytes.Count(info.Profile, curve), 1, "the curve is there", "times")
+		return list
 	}
-	outside := bytes.Clone(grey)
-	outside[139]++
-	for name, p := range map[string][]byte{
-		"no curve": greyICC("desc", "XYZ ", curve), "of Lab": greyICC("kTRC", "Lab ", curve), "outside": outside,
-		"large": greyICC("kTRC", "XYZ ", make([]byte, 40_000)), "nothing": profile("GRAY", 128),
-	} {
-		info, err := check(withSegments(jpg, iccSegment(1, 1, p)), "jpg", imaging.Options{})
-		if err != nil || info.Profile != nil || !strings.Contains(info.ColorLoss, "grey") {
-			t.Errorf("%s: %d bytes, %q, %v", name, len(info.Profile), info.ColorLoss, err)
-		}
-	}
-}
-
-// TestGammaOfPNG: gAMA and cHRM are kept in the image, and do not count for what is made of it.
-func TestGammaOfPNG(t *testing.T) {
-	t.Parallel()
-	rgb := profile("RGB ", 500)
+	mixed := segments(linear)
+	slices.Reverse(mixed)
+	greyJPEG, greyPNG := drawGrey(t, 8, 8)
+	jpg, pic := drawJPEG(t, 8, 8), drawPNG(t, 8, 8)
 	for name, c := range map[string]struct {
-		chunks [][]byte
-		want   []byte
+		ext  string
+		data []byte
+		want byte // of 64
 	}{
-		"alone":            {[][]byte{gama(100_000), p3Chroma}, nil},
-		"before a profile": {[][]byte{gama(100_000), p3Chroma, profileChunk(rgb)}, rgb},
+		"jpg":               {"jpg", withSegments(jpg, segments(linear)...), 137},
+		"parts in disorder": {"jpg", withSegments(jpg, mixed...), 137},
+		"png":               {"png", withChunks(pic, profileChunk(linear)), 137},
+		"grey":              {"jpg", withSegments(greyJPEG, segments(grey)...), 137},
+		"grey png":          {"png", withChunks(greyPNG, profileChunk(grey)), 137},
+		"CMYK":              {"jpg", withSegments(headerJPEG(0xC0, 0x11, 0x11, 0x11, 0x11), segments(ink)...), 144},
+		"gAMA":              {"png", withChunks(pic, gama(100_000)), 137},
+		"damaged":           {"jpg", withSegments(jpg, segments(profile("RGB ", size))...), 0},
+		"first gAMA":        {"png", withChunks(pic, gama(100_000), gama(45_455)), 137},
+		"gAMA of 2.2":       {"png", withChunks(pic, gama(45_455)), 62},
+		"gAMA and cHRM":     {"png", withChunks(pic, p3Chroma, gama(100_000)), 137},
+		"no primaries":      {"png", withChunks(pic, gama(100_000), chroma(1, 0, 1, 0, 1, 0, 1, 0)), 0},
+		"none":              {"png", pic, 0},
 	} {
-		pic := withChunks(drawPNG(t, 8, 8), c.chunks...)
-		info, stripped := strip(t, pic, "png")
-		if info.ColorLoss != "" || !bytes.Equal(info.Profile, c.want) || !bytes.Equal(stripped, pic) {
-			t.Errorf("%s: a profile of %d bytes, %q, %d bytes of %d", name, len(info.Profile), info.ColorLoss, len(stripped), len(pic))
-		}
-	}
-}
-
-// fixed returns the numbers in a tag of a profile, from an offset on.
-func fixed(t *testing.T, profile []byte, tag string, offset int) (numbers []float64) {
-	t.Helper()
-	if len(profile) < 132 || int(binary.BigEndian.Uint32(profile)) != len(profile) {
-		t.Fatalf("a profile of %d bytes", len(profile))
-	}
-	for i := range int(binary.BigEndian.Uint32(profile[128:])) {
-		entry := profile[132+12*i:]
-		if string(entry[:4]) != tag {
+		info, err := check(c.data, c.ext, imaging.Options{Strip: imaging.StripOn})
+		imagingtest.Must(t, err, name)
+		transform, err := info.ToSRGB(bytes.NewReader(c.data))
+		imagingtest.Must(t, err, name)
+		if (transform == nil) != (c.want == 0) {
+			t.Errorf("%s: a conversion: %v", name, transform != nil)
 			continue
 		}
-		at, size := binary.BigEndian.Uint32(entry[4:]), binary.BigEndian.Uint32(entry[8:])
-		for data := profile[at:][:size][offset:]; len(data) > 0; data = data[4:] {
-			numbers = append(numbers, float64(int32(binary.BigEndian.Uint32(data)))/65536)
+		if pix := []byte{64, 64, 64, 64}; transform != nil {
+			transform.Pixels(pix)
+			if got := int(pix[0]); got < int(c.want)-3 || got > int(c.want)+3 {
+				t.Errorf("%s: 64 becomes %d, want %d", name, got, c.want)
+			}
 		}
 	}
-	if numbers == nil {
-		t.Fatalf("no tag %s", tag)
-	}
-	return numbers
+	pic = withChunks(pic, profileChunk(linear))
+	info, err := check(pic, "png", imaging.Options{})
+	imagingtest.Must(t, err)
+	cause := errors.New("disk on fire")
+	_, err = info.ToSRGB(brokenReader{Reader: bytes.NewReader(pic), seekErr: cause})
+	imagingtest.Is(t, err, cause)
 }

@@ -212,7 +212,8 @@ func ReadHeader(r io.ReadSeeker, size int64, ext string, opts Options) (Info, er
 
 // Header returns what [ReadHeader] returns, which takes little memory.
 func (i Info) Header() Info {
-	i.Profile, i.layout, i.view, i.frames = nil, layout{}, layout{}, nil
+	i.Profile, i.colors = nil, foreignColors{}
+	i.layout, i.view, i.frames = layout{}, layout{}, nil
 	return i
 }
 
@@ -416,10 +417,11 @@ type Info struct {
 
 	// Orientation is the turn of the stored pixels for viewing; [Upright] by default.
 	Orientation Orientation
-	// Profile is the ICC profile of the colours, at most 64 KiB. Without one they are those of sRGB.
+	// Profile is the ICC profile of the colours, at most 64 KiB. Without one they are those of sRGB,
+	// once [Info.ToSRGB] has converted the pixels.
 	Profile []byte
 	// ColorLoss is the reason why the pixels would have other colours in another file. It is empty
-	// if Profile is enough.
+	// if they have not.
 	ColorLoss string
 
 	// Progressive reports that the scans of a JPEG refine each other, so that a decoder must hold
@@ -450,6 +452,7 @@ type Info struct {
 	End int64
 
 	header bool // the walk ends where size and orientation are known; see [ReadHeader]
+	colors foreignColors
 
 	scans int // of a JPEG
 	// restarts reports restart markers in a JPEG that Go's decoder miscounts: those in a scan of

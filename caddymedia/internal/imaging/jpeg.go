@@ -9,6 +9,8 @@ import (
 	"image/jpeg"
 	"slices"
 	"sync"
+
+	"github.com/caddymedia/media/caddymedia/internal/imaging/icc"
 )
 
 // Markers of ITU-T T.81, table B.1.
@@ -75,7 +77,7 @@ func (j *jpegSegments) walk(s *source) error {
 		return err
 	}
 	j.info.scans, j.info.HDR = j.scans, j.claimsGainMap()
-	space := map[int]string{1: spaceGrey, 3: spaceRGB, 4: spaceCMYK}[j.info.Components]
+	space := map[int]string{1: icc.Grey, 3: icc.RGB, 4: icc.CMYK}[j.info.Components]
 	j.info.setProfile(j.icc.join(), space)
 	if j.info.header {
 		return nil
@@ -468,7 +470,7 @@ func (j *jpegSegments) keepColors(s *source, b []byte) (kept bool) {
 	switch {
 	case j.scans > 0:
 	case bytes.HasPrefix(b, []byte(iccPrefix)):
-		j.icc.add(b[len(iccPrefix):])
+		j.icc.add(b[len(iccPrefix):], s.offset()+int64(len(b)))
 		return true
 	case bytes.HasPrefix(b, []byte(isoPrefix)) && len(b) <= maxISO:
 		if j.second {

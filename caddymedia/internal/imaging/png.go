@@ -206,7 +206,7 @@ func (c *pngChunks) inspect(s *source, kind string, size int64) (kept bool, err 
 		c.info.Animated = c.info.Animated || !c.data // W3C PNG 11.3.6.1: it counts before the first IDAT only
 	case "fcTL":
 		err = c.frame(s, size)
-	case "iCCP", "cICP":
+	case "iCCP", "cICP", "sRGB", "gAMA", "cHRM":
 		err = c.color(s, kind, size)
 	case "eXIf":
 		return c.keepEXIF(s, kind, size)
@@ -279,10 +279,14 @@ func (c *pngChunks) color(s *source, kind string, size int64) error {
 	}
 	switch kind {
 	case "iCCP":
-		c.colors.profile = inflateProfile(data, int64(len(data)) < size)
-	case "cICP":
-		if c.colors.cicp == nil {
-			c.colors.cicp = bytes.Clone(data)
+		c.colors.profile = inflateProfile(data, s.offset(), size)
+	case "sRGB":
+		c.colors.srgb = true
+	default:
+		if seen := map[string]*[]byte{
+			"cICP": &c.colors.cicp, "gAMA": &c.colors.gamma, "cHRM": &c.colors.chroma,
+		}[kind]; *seen == nil {
+			*seen = bytes.Clone(data)
 		}
 	}
 	return nil

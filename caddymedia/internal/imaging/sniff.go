@@ -57,7 +57,7 @@ func CheckFile(r io.ReadSeeker, ext, contentType string) error {
 }
 
 // sniff detects the type of head. It corrects three results of the sniffer that would refuse real
-// files, and looks at all brands of an AVIF or HEIC file. A comment alone is not a web page, since
+// files, and looks at all brands of an AVIF or HEIC file, whose short form it takes for an MP4. A comment alone is not a web page, since
 // XML and Markdown may begin with one as well. An SVG inside an XML file is not an SVG. An MPEG
 // audio frame inside binary data is not an MP3.
 func sniff(head []byte) *mimetype.MIME {
@@ -67,7 +67,7 @@ func sniff(head []byte) *mimetype.MIME {
 		return mimetype.Detect(skipComments(head))
 	case is(found, "image/svg+xml"), within(found, "text/xml"):
 		return sniffXML(head, found)
-	case strings.HasPrefix(found.String(), "image/hei"), is(found, "image/avif"):
+	case strings.HasPrefix(found.String(), "image/hei"), is(found, "image/avif"), bytes.HasPrefix(head[min(4, len(head)):], []byte("ftypmif3")):
 		if format := bmffFormat(head); format != "" {
 			return mimetype.Lookup(rasters[format].mediaType)
 		}

@@ -193,7 +193,7 @@ func (r *stripReader) Read(p []byte) (int, error) {
 
 // goTo moves to an offset. It reads over short gaps, since a seek for each would be a system call.
 func (r *stripReader) goTo(offset int64) error {
-	if gap := offset - r.at; r.buf != nil && gap <= stripBuffer {
+	if gap := offset - r.at; r.buf != nil && 0 <= gap && gap <= stripBuffer {
 		n, err := r.buf.Discard(int(gap))
 		r.at += int64(n)
 		return err

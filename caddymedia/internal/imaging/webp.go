@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/icc"
 )
 
 // Flags of the VP8X chunk (https://developers.google.com/speed/webp/docs/riff_container).
@@ -177,11 +178,8 @@ func (w *webpChunks) other(s *source, c webpChunk) error {
 		if err != nil {
 			return err
 		}
-		p := newProfile(slices.Clone(b))
-		if c.size > maxProfile {
-			p.data = nil
-		}
-		w.info.setProfile(p, spaceRGB)
+		part := span{s.offset(), s.offset() + c.size}
+		w.info.setProfile(newProfile(slices.Clone(b), c.size > maxProfile, part), icc.RGB)
 	case "EXIF":
 		return w.keepEXIF(s, c)
 	case "XMP ":
@@ -220,6 +218,7 @@ type webpFrame struct {
 	alpha    span // the ALPH chunk with its header; empty if there is none
 	image    span // the VP8 or VP8L chunk with its header
 	lossless bool
+	opaque   bool // the alpha in the pixels of a lossless image does not count
 	area     image.Rectangle
 	shown    time.Duration
 	blend    bool // over the canvas; otherwise the frame replaces it
@@ -278,7 +277,7 @@ func (w *webpChunks) image(s *source, c webpChunk, alpha span) (*webpFrame, erro
 			return nil, errWebP
 		}
 	}
-	f.area.Max = size
+	f.area.Max, f.opaque = size, f.lossless && !transparent
 	w.info.Lossless = w.info.Lossless || f.lossless
 	w.info.Alpha = w.info.Alpha || transparent || f.alpha != (span{})
 	w.info.frames = append(w.info.frames, f)

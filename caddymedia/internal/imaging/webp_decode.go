@@ -74,6 +74,11 @@ func decodeFrame(r io.ReadSeeker, info Info, i int) (image.Image, error) {
 	img, err := webp.Decode(in)
 	switch {
 	case err == nil:
+		if pixels, ok := img.(*image.NRGBA); ok && frame.opaque { // as in browsers
+			for i := 3; i < len(pixels.Pix); i += 4 {
+				pixels.Pix[i] = 255
+			}
+		}
 		return img, nil
 	case in.err != nil && !errors.Is(in.err, io.EOF):
 		return nil, in.err

@@ -556,3 +556,22 @@ func TestWebPBombs(t *testing.T) {
 		}
 	}
 }
+
+// TestUnusedAlpha: a lossless image whose header says that it has no alpha is opaque, whatever its
+// pixels say.
+func TestUnusedAlpha(t *testing.T) {
+	t.Parallel()
+	file := drawWebP(t, shaded(33, 17), webp.Options{Lossless: true})
+	file[bytes.Index(file, []byte("VP8L"))+12] &^= 0x10 // the flag is bit 28 of the header
+	frame := frameWebP(image.Rect(0, 0, 33, 17), 100, 0, bitstream(file))
+	for name, data := range map[string][]byte{
+		"still": file, "animation": riffFile(extended(flagAnimation|flagAlpha, 33, 17), animHead(0), frame, frame),
+	} {
+		info, err := check(data, "webp", imaging.Options{})
+		imagingtest.Must(t, err, name)
+		img, err := imaging.Decode(bytes.NewReader(data), info)
+		imagingtest.Must(t, err, name)
+		pixels := img.(*image.NRGBA)
+		imagingtest.Same(t, pixels.Pix, opaque(33, 17).Pix, name)
+	}
+}

@@ -87,7 +87,13 @@ func reference(t testing.TB, file []byte, info imaging.Info) image.Image {
 		img, err = gif.Decode(bytes.NewReader(file))
 	}
 	imagingtest.Must(t, err)
-	return turned(img, int(info.Orientation))
+	toSRGB, err := info.ToSRGB(bytes.NewReader(file))
+	imagingtest.Must(t, err)
+	upright := turned(img, int(info.Orientation))
+	if pixels, ok := upright.(*image.NRGBA); ok && toSRGB != nil && info.Components != 4 {
+		toSRGB.Pixels(pixels.Pix)
+	}
+	return upright
 }
 
 // TestCorpus makes the variant of every image and compares the visible colours.
@@ -124,7 +130,7 @@ func compare(t *testing.T, name string, file []byte) {
 	case strings.Contains(name, "alpha"):
 		least = 37
 	case info.Width < 100:
-		least = 23 // test cards of the sharpest colours, whose chroma WebP halves
+		least = 22 // test cards of the sharpest colours, whose chroma WebP halves
 	}
 	for _, over := range []color.Gray{{0}, {255}} {
 		db := psnr(t, got, want, over)
@@ -347,7 +353,6 @@ type foreign struct {
 	Variant string `json:"variant,omitempty"`
 	message string // of the refusal
 	small   bool
-	gamma   bool // it has colours of gAMA, which its variant has not
 
 	Shown      bool    `json:"shown"`
 	Difference float64 `json:"difference"`
@@ -374,10 +379,10 @@ func TestForeignImages(t *testing.T) {
 		switch {
 		case p.message != "" && p.Shown:
 			reasons[p.message] = append(reasons[p.message], p.Image)
-		case p.Difference > sameColors && !p.small && !p.gamma:
+		case p.Difference > sameColors && !p.small:
 			t.Errorf("colour differs by %.1f: %s", p.Difference, p.Image)
 		case p.Difference > sameColors:
-			t.Logf("colour of an icon, or with gAMA, differs by %.1f: %s", p.Difference, p.Image)
+			t.Logf("colour of an icon differs by %.1f: %s", p.Difference, p.Image)
 		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
@@ -419,7 +424,6 @@ func checkForeign(t *testing.T, root string) (images []*foreign, none map[string
 		var file []byte
 		if err == nil {
 			p.small = max(info.Width, info.Height) < 64
-			p.gamma = info.Profile == nil && bytes.Contains(data, []byte("gAMA")) && !bytes.Contains(data, []byte("sRGB"))
 			file, err = variantOf(t.Context(), maker, r, info, render.Options{})
 		}
 		switch {

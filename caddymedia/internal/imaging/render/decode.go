@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/icc"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
 	"github.com/caddymedia/media/internal/guard"
@@ -27,6 +28,7 @@ type decoded struct {
 	still  image.Image
 	gif    *gif.GIF // nil for other formats
 	failed error    // of reading frames again
+	toSRGB *icc.Transform
 	source *scale.Source
 }
 
@@ -57,9 +59,9 @@ func (s *slot) check(ctx context.Context, r io.ReadSeeker, info imaging.Info) er
 // timed calls f with a reader of an image that fails after the time for decoding.
 func (s *slot) timed(ctx context.Context, r io.ReadSeeker, f func(io.ReadSeeker) error) error {
 	// A short time for encoders does not count, because an image that is not decoded is refused.
-	bounded, cancel := context.WithTimeoutCause(ctx, max(s.queue.limits.Time, defaultTime), ErrTime)
-	defer cancel()
-	err := f(&stoppableReader{r, bounded})
+	err := s.clock.limited(ctx, max(s.queue.limits.Time, defaultTime), func(ctx context.Context) error {
+		return f(&stoppableReader{r, ctx})
+	})
 	if errors.Is(err, ErrTime) {
 		return fmt.Errorf("%w: %w", err, &imaging.TooLargeError{Message: "the image takes too long to be decoded"})
 	}
@@ -91,16 +93,21 @@ func decodeAll(r io.ReadSeeker, info imaging.Info) (*decoded, error) {
 	})
 }
 
-// prepare converts the still image to a form for encoders and for scaling.
-func (d *decoded) prepare() {
+// prepare converts the still image to a form for encoders and for scaling. Its error is that of
+// reading the image.
+func (d *decoded) prepare() (err error) {
 	if d.gif == nil {
+		if d.toSRGB, err = d.info.ToSRGB(d.in); d.toSRGB != nil {
+			d.still = converted(d.still, d.toSRGB)
+		}
 		d.still = unified(d.still, d.info.Format)
-		return
+		return err
 	}
 	for canvas := range canvases(d.gif) {
 		d.still = canvas
-		return
+		break
 	}
+	return nil
 }
 
 // whole returns the still image in its full size.
@@ -123,7 +130,7 @@ func (d *decoded) animation(v scale.View, whole bool) webp.Animation {
 	} else {
 		a.Frames = func(yield func(*image.NRGBA, time.Duration) bool) {
 			for canvas, err := range imaging.WebPCanvases(d.in, d.info) {
-				if d.failed = err; err != nil || !yield(canvas.Image, canvas.Shown) {
+				if d.failed = err; err != nil || !yield(d.frame(canvas.Image), canvas.Shown) {
 					return
 				}
 			}
@@ -143,6 +150,17 @@ func (d *decoded) animation(v scale.View, whole bool) webp.Animation {
 		}
 	}
 	return scaled
+}
+
+// frame returns a canvas of an animation in the colours of its outputs. The canvas itself goes on
+// to the next frame.
+func (d *decoded) frame(canvas *image.NRGBA) *image.NRGBA {
+	if d.toSRGB == nil {
+		return canvas
+	}
+	canvas = crop(canvas, canvas.Rect)
+	d.toSRGB.Pixels(canvas.Pix)
+	return canvas
 }
 
 // guarded converts a panic of f, which works on untrusted bytes, to an error.

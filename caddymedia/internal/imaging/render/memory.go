@@ -38,7 +38,7 @@ func decodedMemory(info imaging.Info) int64 {
 		const palette = 8 << 10
 		return info.FramePixels + int64(info.Frames)*palette
 	case imaging.WebP:
-		if isPlanarInfo(info) {
+		if decodesToPlanes(info) {
 			return pixels * 3 / 2
 		}
 		const (
@@ -53,8 +53,13 @@ func decodedMemory(info imaging.Info) int64 {
 	}
 }
 
-// isPlanarInfo reports whether an image is decoded to planes of luma and chroma.
+// isPlanarInfo reports whether an image is planes of luma and chroma once its pixels are prepared.
 func isPlanarInfo(info imaging.Info) bool {
+	return decodesToPlanes(info) && (!info.Converts() || info.Components == 1)
+}
+
+// decodesToPlanes reports whether an image is decoded to planes of luma and chroma.
+func decodesToPlanes(info imaging.Info) bool {
 	switch info.Format {
 	case imaging.JPEG:
 		return info.Components != 4 && !info.RGB
@@ -93,6 +98,15 @@ func convertedMemory(info imaging.Info) int64 {
 	}
 }
 
+// colorMemory returns the bytes needed to convert the colours.
+func colorMemory(info imaging.Info) int64 {
+	memory := info.ColorMemory()
+	if info.Converts() && info.Frames > 1 {
+		memory += 4 * int64(info.Width) * int64(info.Height) // a frame
+	}
+	return memory
+}
+
 // uses returns the possible uses of an encoder for an output, as far as the header of the image
 // shows. The one that needs the least memory is first.
 func (j *job) uses(o *output) []webp.Use {
@@ -122,7 +136,7 @@ func (j *job) task(o *output, use webp.Use) webp.Task {
 
 // memory returns the bytes needed to decode the image, and to scale and encode an output.
 func (j *job) memory(o *output, use webp.Use) int64 {
-	memory := decodedMemory(j.info) + convertedMemory(j.info)
+	memory := decodedMemory(j.info) + convertedMemory(j.info) + colorMemory(j.info)
 	task := j.task(o, use)
 	pixels := int64(task.Width) * int64(task.Height)
 	if !o.whole() {

@@ -136,26 +136,6 @@ func TestOutputProfile(t *testing.T) {
 	}
 }
 
-// TestOutputOfGreyProfile: outputs of an image with a profile of grey have one of RGB.
-func TestOutputOfGreyProfile(t *testing.T) {
-	t.Parallel()
-	curve := "curv\x00\x00\x00\x00\x00\x00\x00\x01\x02\x33"
-	profile := slices.Concat(make([]byte, 16), []byte("GRAYXYZ "), make([]byte, 12), []byte("acsp"), make([]byte, 88),
-		[]byte("\x00\x00\x00\x01kTRC\x00\x00\x00\x90\x00\x00\x00\x0e"+curve))
-	grey := image.NewGray(image.Rect(0, 0, 64, 48))
-	for format, file := range map[imaging.Format][]byte{imaging.JPEG: asJPEG(t, grey), imaging.PNG: asPNG(t, grey)} {
-		file, err := imaging.WithProfile(file, format, profile)
-		imagingtest.Must(t, err)
-		for _, to := range []imaging.Format{imaging.JPEG, imaging.PNG, imaging.WebP} {
-			small := output(t, file, format.Extension(), render.Output{Format: to, Box: scale.Box{Width: 32}})
-			got := checked(t, small, to.Extension()).Profile
-			if len(got) < 128 || string(got[16:20]) != "RGB " || bytes.Count(got, []byte(curve)) != 1 {
-				t.Errorf("%s of %s has a profile of %d bytes", to, format, len(got))
-			}
-		}
-	}
-}
-
 // TestOutputOfAnimation: WebP is animated within the limits, every other output is the first frame.
 func TestOutputOfAnimation(t *testing.T) {
 	t.Parallel()

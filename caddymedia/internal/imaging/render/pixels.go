@@ -7,6 +7,7 @@ import (
 	"image/draw"
 
 	"github.com/caddymedia/media/caddymedia/internal/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/imaging/icc"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
 )
 
@@ -22,6 +23,22 @@ func unified(img image.Image, format imaging.Format) image.Image {
 		}
 	}
 	return straight(img)
+}
+
+// converted returns a decoded image in the colours of sRGB. It may reuse the samples of img.
+func converted(img image.Image, to *icc.Transform) image.Image {
+	var pixels *image.NRGBA
+	switch img := img.(type) {
+	case *image.Gray:
+		to.Grey(img.Pix)
+		return img
+	case *image.CMYK:
+		pixels = &image.NRGBA{Pix: img.Pix, Stride: img.Stride, Rect: img.Rect}
+	default:
+		pixels = straight(img)
+	}
+	to.Pixels(pixels.Pix)
+	return pixels
 }
 
 // isPlanar reports whether upright returns planes.

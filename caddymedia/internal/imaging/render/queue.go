@@ -25,7 +25,8 @@ type Limits struct {
 	Queue int
 	// Wait is the longest time in the queue. 0 means 30 s.
 	Wait time.Duration
-	// Time is the time limit for encoding each output of an image. 0 means 20 s.
+	// Time is the time limit for encoding each output of an image, as [Maker.Clock] counts it. 0 means
+	// 20 s.
 	Time time.Duration
 }
 
@@ -46,8 +47,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// ErrBusy means that an image was refused because of other images: the queue was full or the
-// wait too long.
+// ErrBusy means that an image was refused because of other work: the queue was full, the wait too
+// long, or the machine too slow.
 var ErrBusy = errors.New("too many images are being worked on")
 
 // smallPixels is the largest pixel count of a small image, summed over all frames of an
@@ -135,7 +136,7 @@ func (m *Maker) acquire(ctx context.Context, info imaging.Info, memory int64) (*
 	case r.Owner == requestsOwner, isLong(info):
 		r.Most = m.queue.most()
 	}
-	s := &slot{queue: m.queue, request: r}
+	s := &slot{queue: m.queue, clock: m.Clock, request: r}
 	return s, s.acquire(ctx, memory)
 }
 
@@ -150,6 +151,7 @@ func busy(err error) error {
 // slot is the permission to process one image.
 type slot struct {
 	queue   *workQueue
+	clock   Clock
 	request queue.Request
 	held    *queue.Slot // nil after an error of acquire
 }

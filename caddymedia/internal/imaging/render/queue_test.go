@@ -118,6 +118,7 @@ func TestTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := new(recorder)
 		m := render.NewMaker(r, render.Limits{Time: 3 * time.Second})
+		m.Clock = render.Elapsed
 		start := time.Now()
 		results, _ := busy(t, r, m, 1)
 		if err := <-results; !errors.Is(err, render.ErrNone) || !errors.Is(err, render.ErrTime) || time.Since(start) != 3*time.Second {
@@ -224,7 +225,7 @@ func TestNone(t *testing.T) {
 	control := []byte("acTL\x00\x00\x00\x01\x00\x00\x00\x00")
 	chunk := binary.BigEndian.AppendUint32(append([]byte("\x00\x00\x00\x08"), control...), crc32.ChecksumIEEE(control))
 	apng = slices.Insert(apng, 33, chunk...) // behind the header
-	video := "cICP\x0c\x0d\x00\x01"
+	video := "cICP\x09\x10\x00\x01"
 	video = "\x00\x00\x00\x04" + video + string(binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(video))))
 	colored := slices.Insert(asPNG(t, scene(5, 5)), 33, []byte(video)...)
 	for name, file := range map[string][]byte{"too wide": wide, "an animated PNG": apng, "colours of video": colored} {

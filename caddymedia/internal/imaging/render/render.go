@@ -56,8 +56,9 @@ func Variant(opts Options) Output {
 // Made is the result of an [Output]: the bytes of a file, or an error that wraps [ErrNone] or
 // [ErrBusy].
 //
-// ErrBusy means that the outputs before took longer than [Limits.Time]. It is only an error of outputs
-// with FirstFrame, which may be made later. An output that takes too long wraps ErrNone and [ErrTime].
+// ErrBusy means that the outputs before took longer than [Limits.Time], or that the machine is busy
+// with other work. It is only an error of outputs with FirstFrame, which may be made later. An output
+// that takes too long wraps ErrNone and [ErrTime].
 type Made struct {
 	File []byte
 	Err  error
@@ -68,6 +69,9 @@ var ErrNone = errors.New("cannot be made")
 
 // Maker makes variants and renditions. It is safe for concurrent use.
 type Maker struct {
+	// Clock measures the work of decoders and encoders. [NewMaker] sets [ThreadTime].
+	Clock Clock
+
 	encoder webp.Encoder
 	queue   *workQueue
 	party   queue.Party
@@ -75,7 +79,7 @@ type Maker struct {
 
 // NewMaker returns a Maker that works within limits. Without an encoder it can only check.
 func NewMaker(encoder webp.Encoder, limits Limits) *Maker {
-	return &Maker{encoder: encoder, queue: newQueue(limits.withDefaults())}
+	return &Maker{Clock: ThreadTime, encoder: encoder, queue: newQueue(limits.withDefaults())}
 }
 
 // EncodesWebP reports whether the Maker has an encoder for WebP.
@@ -84,7 +88,7 @@ func (m *Maker) EncodesWebP() bool { return m.encoder != nil }
 // For returns a Maker with the same limits whose images count for a party, such as an account. The
 // queue serves owners in rotation, and so the clients of each.
 func (m *Maker) For(party queue.Party) *Maker {
-	return &Maker{encoder: m.encoder, queue: m.queue, party: party}
+	return &Maker{Clock: m.Clock, encoder: m.encoder, queue: m.queue, party: party}
 }
 
 // Waiting returns the number of images in the queue.
@@ -100,7 +104,7 @@ func (m *Maker) Working() int { return m.queue.workers.Busy() + m.queue.long.Bus
 //
 // The error is an [*imaging.ContentError] for a damaged image, or an [*imaging.TooLargeError] for
 // one that needs more memory or time than the limits; with more time it wraps [ErrTime] too. It may
-// also be [ErrBusy], [ErrPanic] or that of ctx, or wrap a failure of r.
+// also wrap [ErrBusy], [ErrPanic], that of ctx, or a failure of r.
 func (m *Maker) Check(ctx context.Context, r io.ReadSeeker, info imaging.Info) error {
 	memory, most := decodedMemory(info), m.queue.limits.Memory
 	if memory > most {
@@ -269,10 +273,7 @@ func (j *job) decode(ctx context.Context) (*decoded, error) {
 	if err != nil {
 		return nil, err
 	}
-	return guarded(func() (*decoded, error) {
-		d.prepare()
-		return d, nil
-	})
+	return guarded(func() (*decoded, error) { return d, d.prepare() })
 }
 
 // use returns how to encode an output of a decoded image. It is lossless only if that needs no
@@ -302,7 +303,7 @@ var ErrTime = errors.New("it takes too long")
 // errLate means that the outputs of an image take long together.
 var errLate = fmt.Errorf("%w: the other outputs of the image take long", ErrBusy)
 
-// makeAll makes the outputs. Its error is that of ctx or of reading the image.
+// makeAll makes the outputs. Its error is that of make.
 //
 // Each output has a time limit of its own, so that many renditions cannot cost an image its
 // variant. After the limit no rendition begins, so that they cannot cost others their turn.
@@ -346,11 +347,15 @@ func (j *job) inOrder() []*output {
 }
 
 // make makes an output within time limits of its own. Its error is that of ctx or of reading the
-// image.
+// image, or ErrBusy.
 func (j *job) make(ctx context.Context, o *output, d *decoded) error {
-	bounded, cancel := context.WithTimeoutCause(ctx, j.limits.Time, ErrTime)
-	defer cancel()
-	file, err := guarded(func() ([]byte, error) { return j.encode(bounded, o, d) })
+	var file []byte
+	var ended error // the reason why the time has ended
+	err := j.slot.clock.limited(ctx, j.limits.Time, func(ctx context.Context) (err error) {
+		file, err = guarded(func() ([]byte, error) { return j.encode(ctx, o, d) })
+		ended = context.Cause(ctx)
+		return err
+	})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
@@ -358,8 +363,12 @@ func (j *job) make(ctx context.Context, o *output, d *decoded) error {
 		return fmt.Errorf("reading the frames again: %w", d.failed)
 	case err == nil:
 		o.file = file
-	case errors.Is(context.Cause(bounded), ErrTime):
+	case errors.Is(ended, ErrTime):
 		o.err = fmt.Errorf("%w: %w", ErrNone, ErrTime)
+	case errors.Is(ended, ErrBusy) && o.FirstFrame:
+		o.err = ended
+	case errors.Is(ended, ErrBusy):
+		return ended
 	default:
 		o.err = fmt.Errorf("%w: %w", ErrNone, err)
 	}

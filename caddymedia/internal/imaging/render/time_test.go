@@ -45,6 +45,7 @@ func TestDecodingTime(t *testing.T) {
 	info := checked(t, file, "png")
 	synctest.Test(t, func(t *testing.T) {
 		m := render.NewMaker(new(recorder), render.Limits{Time: time.Nanosecond})
+		m.Clock = render.Elapsed
 		_, makeErr := m.Make(t.Context(), lazy{bytes.NewReader(file)}, info, render.Variant(render.Options{}))
 		for _, err := range []error{m.Check(t.Context(), lazy{bytes.NewReader(file)}, info), makeErr} {
 			if large, ok := errors.AsType[*imaging.TooLargeError](err); !ok || !strings.Contains(large.Message, "takes too long") {
@@ -98,6 +99,7 @@ func TestTimeOfAnimation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := new(stuck)
 		m := render.NewMaker(e, render.Limits{Time: 3 * time.Second})
+		m.Clock = render.Elapsed
 		rendition := render.Output{Format: imaging.WebP, Box: scale.Box{Width: 4}, FirstFrame: true}
 		made, err := m.Make(t.Context(), bytes.NewReader(file), info, rendition, render.Variant(render.Options{}))
 		imagingtest.Must(t, err)
@@ -117,9 +119,93 @@ func TestTimeIsNotContent(t *testing.T) {
 	info := checked(t, file, "jpg")
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t, render.Limits{Time: time.Second})
+		s.m.Clock = render.Elapsed
 		imagingtest.Is(t, <-s.make("a", file, info), render.ErrTime, "encoding")
 		imagingtest.Is(t, s.m.Check(t.Context(), lazy{bytes.NewReader(file)}, info), render.ErrTime, "decoding")
 	})
+}
+
+// waiting is the clock of a machine that is busy with other work, of which a thread has a share.
+func waiting(share float64) render.Clock {
+	return func() func() time.Duration {
+		start := time.Now()
+		return func() time.Duration { return time.Duration(share * float64(time.Since(start))) }
+	}
+}
+
+// TestTimeOfBusyMachine: an image that gets little of the processor has more time. If it is too
+// little, the caller may try again. No image is refused, or left without its variant, for it.
+func TestTimeOfBusyMachine(t *testing.T) {
+	t.Parallel()
+	file := asJPEG(t, scene(40, 30))
+	info := checked(t, file, "jpg")
+	rendition := render.Output{Format: imaging.WebP, Box: scale.Box{Width: 10}, FirstFrame: true}
+	for name, c := range map[string]struct {
+		share   float64
+		seconds time.Duration // of each step
+		want    error
+	}{
+		"in time": {1, 19, nil}, "slow": {0.25, 79, nil}, "late": {0.25, 81, render.ErrTime}, "stalled": {0.01, 101, render.ErrBusy},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			pause := c.seconds * time.Second
+			r := &recorder{before: func(ctx context.Context) error { return sleep(ctx, pause) }}
+			m := render.NewMaker(r, render.Limits{})
+			m.Clock = waiting(c.share)
+			_, err := variantOf(t.Context(), m, bytes.NewReader(file), info, render.Options{})
+			imagingtest.Is(t, err, c.want, name, "encoding")
+			imagingtest.Equal(t, errors.Is(err, render.ErrNone), errors.Is(c.want, render.ErrTime), name, "encoding: there is none")
+			made, err := m.Make(t.Context(), bytes.NewReader(file), info, rendition)
+			imagingtest.Must(t, err, name)
+			imagingtest.Is(t, made[0].Err, c.want, name, "a rendition")
+			imagingtest.Equal(t, errors.Is(made[0].Err, render.ErrNone), errors.Is(c.want, render.ErrTime), name, "a rendition: there is none")
+			err = m.Check(t.Context(), &pausing{Reader: bytes.NewReader(file), pause: pause}, info)
+			imagingtest.Is(t, err, c.want, name, "decoding")
+			_, refused := errors.AsType[*imaging.TooLargeError](err)
+			imagingtest.Equal(t, refused, errors.Is(c.want, render.ErrTime), name, "decoding: it is refused")
+		})
+	}
+}
+
+// sleep waits, unless ctx ends before.
+func sleep(ctx context.Context, pause time.Duration) error {
+	select {
+	case <-time.After(pause):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// pausing is a reader that waits once.
+type pausing struct {
+	*bytes.Reader
+	pause time.Duration
+}
+
+func (p *pausing) Read(b []byte) (int, error) {
+	time.Sleep(p.pause)
+	p.pause = 0
+	return p.Reader.Read(b[:min(len(b), 100)])
+}
+
+// TestThreadTime: work counts, and waiting does not where the system knows the difference.
+func TestThreadTime(t *testing.T) {
+	t.Parallel()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	worked, elapsed := render.ThreadTime(), render.Elapsed()
+	time.Sleep(100 * time.Millisecond)
+	if runtime.GOOS == "linux" && worked() > elapsed()/2 {
+		t.Errorf("a pause of %v counts as %v", elapsed(), worked())
+	}
+	for sum, before := 0, worked(); worked() < before+20*time.Millisecond; sum++ {
+	}
+	other := make(chan time.Duration)
+	go func() { other <- worked() }()
+	if got := <-other; got < 20*time.Millisecond {
+		t.Errorf("another goroutine sees %v", got)
+	}
 }
 
 // frames is an encoder whose images, and frames of animations, take a second each.
