@@ -345,7 +345,7 @@ func (q *itemsRequest) list(ctx context.Context) error {
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, maxListTime)
 	defer cancel()
-	page, err := service.ListItems(ctx, query)
+	page, err := q.running.ListItems(ctx, query)
 	if err != nil {
 		return q.storageFailed(ctx, "list the items", err)
 	}
