@@ -1,5 +1,5 @@
 // Package items is the API of stored items: lists, deletions, moves, copies, replacements and signed addresses,
-// for clients with a token and for callers that the panel or Caddy's admin endpoint knows. It stores no uploads
+// for clients with a token and for callers that the panel or Caddy's admin endpoint knows. It stores no new items
 // and sends no content: these are packages uploads and serve. Begin with [Endpoint], [Serve] and [Sign], and the
 // actions of an address.
 package items
