@@ -321,6 +321,8 @@ type listAnswer struct {
 	// Folders relative to the alias; nil for one item.
 	Folders []string `json:"folders,omitzero"`
 	Next    string   `json:"next,omitempty"`
+	// Total is the number of items of all pages, in another order than by name. Otherwise it is nil.
+	Total *int `json:"total,omitempty"`
 	// Complete is false if the search ended before the list. Otherwise it is nil.
 	Complete *bool `json:"complete,omitempty"`
 }
@@ -356,7 +358,7 @@ func (q *itemsRequest) list(ctx context.Context) error {
 	if err != nil {
 		return q.storageFailed(ctx, "list the items", err)
 	}
-	answer := listAnswer{Success: true, Result: result, Folders: append([]string{}, page.Folders...), Next: page.Next}
+	answer := listAnswer{Success: true, Result: result, Folders: append([]string{}, page.Folders...), Next: page.Next, Total: page.Total}
 	if page.Incomplete {
 		answer.Complete = new(bool)
 	}
