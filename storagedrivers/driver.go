@@ -40,6 +40,10 @@ type Driver interface {
 	// has [Atomic]. On success the object is as durable as the backend can make it. Put may be
 	// called again after ErrUnavailable, with the same options. A driver whose replies may get lost
 	// should therefore recognise its own object.
+	//
+	// A backend with folders may hold no object beside a folder of its name. If the folder has objects,
+	// or if an object has the name of a folder of key, the error is [ErrInvalidKey]. Folders without
+	// objects, such as those that deletions leave, make room for key.
 	Put(ctx context.Context, key string, r io.ReadSeeker, opts PutOptions) (Info, error)
 
 	// Open returns the bytes of rng and the Info of the whole object. ctx governs the reader until

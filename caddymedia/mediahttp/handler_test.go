@@ -3,6 +3,7 @@ package mediahttp_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -238,4 +239,45 @@ func Example() {
 	handler.ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/api/upload/file", nil))
 	fmt.Println(answer.Code, "without a token")
 	// Output: 401 without a token
+}
+
+// TestBodyOfTheSite: a body that a handler before the service ends, as request_body with max_size does
+// if its length is not known before, is refused with 413 in the form of the endpoint.
+func TestBodyOfTheSite(t *testing.T) {
+	t.Parallel()
+	s := may("upload", "replace", "delete")(t)
+	s.Put(t, "file/replacing/a.txt", "x")
+	address := s.TusSend(t, http.MethodPost, resumablePath, "Upload-Length: 60\n"+aText, "").Header.Get(location)
+	long := strings.Repeat("0123456789", 6)
+	for _, c := range []struct{ method, target, header, body string }{
+		{http.MethodPost, filePath, multipart + bearer, form(file("b.txt", long))},
+		{http.MethodPost, filePath, multipart + bearer + "Idempotency-Key: one\n", form(file("b.txt", long))},
+		{http.MethodPut, filePath + "/content/b.txt", bearer, long},
+		{http.MethodPut, itemsPath + "file/replacing/a.txt", bearer + ifAny, long},
+		{http.MethodPatch, address, tusHeader + tusBody + "Upload-Offset: 0\n", long},
+		{http.MethodPost, itemsPath + "file/content", bearer + urlencoded, "filename=" + long},
+	} {
+		r := s.Request(t, c.method, c.target, c.header, c.body)
+		r.ContentLength = -1
+		r.Body = siteBody{http.MaxBytesReader(nil, r.Body, 50)}
+		w := httptest.NewRecorder()
+		s.Handler.ServeHTTP(w, r)
+		if w.Code != http.StatusRequestEntityTooLarge || !strings.Contains(w.Body.String(), `"success":false`) || !strings.Contains(w.Body.String(), "50 bytes") {
+			t.Errorf("%s %s: %d %s", c.method, c.target, w.Code, w.Body)
+		}
+	}
+	if stored, _ := s.Stored(t, "file/replacing/a.txt"); stored != "x" {
+		t.Errorf("the item is %q", stored)
+	}
+}
+
+// siteBody is a body whose errors a handler of a site has wrapped.
+type siteBody struct{ io.ReadCloser }
+
+func (b siteBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = fmt.Errorf("of the site: %w", err)
+	}
+	return n, err
 }

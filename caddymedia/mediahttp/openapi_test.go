@@ -59,7 +59,7 @@ func requestRenditions(t *testing.T) {
 		return nil
 	}
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		httpCase{Method: method, Target: "/static/img/sized@thumb/a.png", Status: 507, Want: "ETag\nCache-Control"}.Check(t, s)
+		httpCase{Method: method, Target: "/static/img/sized@thumb/a.png", Status: 507, Want: "ETag\nCache-Control: no-store"}.Check(t, s)
 	}
 }
 

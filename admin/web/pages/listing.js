@@ -37,8 +37,10 @@ const ahead = '1500px'; // further pages are loaded before their end is in view
  */
 export function listing(scope, view, selection, on, signal) {
 	const { alias, folder, search } = scope;
-	/** @type {{folders: string[], items: Item[], next: string, run: number}} */
-	const state = { folders: [], items: [], next: '', run: 0 };
+	/** The folders and items that are loaded; how many items the server has sent, and how many follow, null
+	 * if it has not counted them.
+	 * @type {{folders: string[], items: Item[], next: string, sent: number, unseen: number | null, run: number}} */
+	const state = { folders: [], items: [], next: '', sent: 0, unseen: null, run: 0 };
 	/** @type {Promise<void> | null} */
 	let loading = null;
 	let stalled = false; // further pages are loaded on request only
@@ -128,6 +130,8 @@ export function listing(scope, view, selection, on, signal) {
 		state.folders.push(...folders);
 		state.items.push(...items);
 		state.next = answer.next ?? '';
+		state.sent += answer.result.length;
+		state.unseen = answer.total === undefined ? null : answer.total - state.sent;
 		insert(folders);
 		return true;
 	}
@@ -174,7 +178,7 @@ export function listing(scope, view, selection, on, signal) {
 	 * @param {ListPosition | null} [back] is shown again
 	 */
 	async function load(back) {
-		Object.assign(state, { folders: [], items: [], next: '', run: state.run + 1 });
+		Object.assign(state, { folders: [], items: [], next: '', sent: 0, unseen: null, run: state.run + 1 });
 		const held = element.contains(document.activeElement) ? document.activeElement : null;
 		nearEnd.disconnect();
 		loading = null;
@@ -239,7 +243,8 @@ export function listing(scope, view, selection, on, signal) {
 	function ended(aloud, error) {
 		stalled ||= Boolean(error);
 		more.hidden = !state.next;
-		more.textContent = error ? 'Try again' : search ? 'Continue searching' : 'Show more';
+		more.textContent = error ? 'Try again'
+			: search && state.unseen === null ? 'Continue searching' : 'Show more';
 		tell(aloud || Boolean(error) || !state.next || stalled,
 			error ? explained(error) : summary(state, search));
 		nearEnd.disconnect();
@@ -453,13 +458,16 @@ function nothingHere({ folder, search }) {
 }
 
 /**
- * @param {{folders: string[], items: Item[], next: string}} state
+ * @param {{folders: string[], items: Item[], next: string, unseen: number | null}} state
  * @param {string} search
  */
-function summary({ folders, items, next }, search) {
-	if (search) return `Found ${plural(items.length, 'item')}${next ? ' so far' : ''}.`;
+export function summary({ folders, items, next, unseen }, search) {
+	const loaded = plural(items.length, 'item');
+	const all = next && unseen !== null && items.length > 0 ? plural(items.length + unseen, 'item') : '';
+	const part = items.length.toLocaleString('en');
+	if (search) return all ? `Found ${all}, ${part} shown.` : `Found ${loaded}${next ? ' so far' : ''}.`;
 	const counts = [folders.length && plural(folders.length, 'folder'),
-		items.length && plural(items.length, 'item')];
+		items.length && (all ? `${part} of ${all}` : loaded)];
 	const shown = counts.filter(Boolean).join(', ');
-	return shown && shown + (next ? ' shown, there are more.' : '.');
+	return shown && shown + (!next ? '.' : all ? ' shown.' : ' shown, there are more.');
 }

@@ -259,6 +259,7 @@ final class MediaClient
             CURLOPT_CONNECTTIMEOUT => 10,
             CURLOPT_LOW_SPEED_LIMIT => 1, // an upload may take long, but a server that is silent for 300 s is gone
             CURLOPT_LOW_SPEED_TIME => 300,
+            CURLOPT_TIMEOUT => str_starts_with($path, '/api/auth/') ? 30 : 0, // a visitor waits for a ticket
             CURLOPT_PATH_AS_IS => true,
         ]);
         if ($body !== '') {

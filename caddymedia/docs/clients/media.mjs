@@ -15,7 +15,8 @@ export class MediaRefusal extends Error {}
 
 /** Sends a request. Returns the status and the answer, which is JSON in success and in failure. */
 async function send(method, path, body, headers = {}) {
-	const response = await fetch(server + path, { method, body, headers });
+	const signal = path.startsWith('/api/auth/') ? AbortSignal.timeout(30_000) : undefined; // a visitor waits for a ticket
+	const response = await fetch(server + path, { method, body, headers, signal });
 	return { status: response.status, ...await response.json() };
 }
 

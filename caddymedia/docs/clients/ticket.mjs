@@ -3,6 +3,8 @@
 // It listens on 127.0.0.1:3000. The web server of your site passes POST /media-ticket to it, with the
 // name of the logged-in user in the header Remote-User, which it must remove from other requests.
 // A page sends the fields kind, image or file, and max_files, the number of its files.
+// All users share the 600 tickets a minute of the account: count the requests of each user if one may want to
+// shut out the others.
 import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { getTicket, reason } from './media.mjs';

@@ -1,6 +1,7 @@
 <?php
 // Exchanges the token of your site for tickets. The address of this script is /media-ticket; a page sends the fields kind,
-// image or file, and max_files, the number of its files. MEDIA_SERVER (https://media.example.com), MEDIA_API_KEY and MEDIA_PASSWORD are in the environment.
+// image or file, and max_files, the number of its files. All users share the 600 tickets a minute of the account: count the
+// requests of each user if one may want to shut out the others. MEDIA_SERVER (https://media.example.com), MEDIA_API_KEY and MEDIA_PASSWORD are in the environment.
 declare(strict_types=1);
 require __DIR__ . '/MediaClient.php';
 

@@ -183,6 +183,11 @@ var tested = map[string]string{
 	"MEDIA_BENCH_DIR=":               "# the benchmarks take minutes",
 	".ci/run release":                ".ci/run",
 	"xcaddy build":                   ".ci/run",
+	"mkdir -p /srv/":                 "TestDocsRestore",
+	"tar -C /srv":                    "TestDocsRestore",
+	"cp /etc/caddy/Caddyfile":        "TestDocsRestore",
+	"sed 's|/srv/media":              "TestDocsRestore",
+	"diff -r":                        "TestDocsRestore",
 	"caddy reload":                   "# it has no part of ours",
 	"docker ":                        "# it needs docker; .ci/release runs the image",
 	"curl -L":                        ".ci/release check-public",
@@ -310,5 +315,53 @@ func TestDocsProbe(t *testing.T) {
 	got, want := took.ReplaceAllString(string(out), ""), took.ReplaceAllString(pages.Example(t, "commands.md", "", "can be used"), "")
 	if got != want {
 		t.Errorf("it prints\n%s\nThe documentation shows\n%s", got, want)
+	}
+}
+
+// TestDocsRestore runs the commands of the backup and of the trial of its restore, in folders of the test.
+func TestDocsRestore(t *testing.T) {
+	servers.Program(t, "tar")
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	media := filepath.Join(folder, "srv", "media")
+	c := site.NewChild(t)
+	c.Start("tokens memory\n" + site.Account + "storage default {\ndriver local " + media + "\n}\nimage_alias content {\nwebp\n}\n")
+	client, image := c.HTTP1(), sample.JPEG(t, 40, 30)
+	answer := client.UploadImage(t, client.MustLogin(t), "content", "photo.jpg", image)
+	if len(answer.Result) != 1 {
+		t.Fatalf("%+v", answer)
+	}
+	stored := filepath.FromSlash(answer.Result[0].Filename)
+	for _, key := range []string{"@uploads/open/x", "img/content@renditions/x"} { // not in a backup
+		site.PutFile(t, filepath.Join(media, key), "x")
+	}
+	if err := os.Remove(filepath.Join(media, "img", "content", stored+".webp")); err != nil {
+		t.Fatal(err)
+	}
+	site.PutFile(t, filepath.Join(folder, "etc", "caddy", "Caddyfile"), string(site.ReadFile(t, filepath.Join(c.Home, "Caddyfile"))))
+	caddy := filepath.Join(folder, "bin", "caddy")
+	site.PutFile(t, caddy, "#!/bin/sh\n"+site.RunCaddy+"=1 exec "+program+" \"$@\"\n")
+	if err := os.Chmod(caddy, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	script := "set -e\nPATH=" + filepath.Dir(caddy) + ":$PATH\n"
+	for _, begin := range []string{"mkdir -p /srv/backup", "mkdir -p /srv/trial"} {
+		script += pages.Example(t, "operations.md", "sh", begin)
+	}
+	out := run(t, folder, strings.NewReplacer("/srv", folder+"/srv", "/etc/caddy", folder+"/etc/caddy").Replace(script))
+	if !strings.Contains(out, "can be used\n") || strings.Contains(out, "Only in") {
+		t.Errorf("it prints\n%s", out)
+	}
+	trial := filepath.Join(folder, "srv", "trial", "media")
+	if got := string(site.ReadFile(t, filepath.Join(trial, "img", "content", stored))); got != image {
+		t.Errorf("the restored item has %d bytes, want %d", len(got), len(image))
+	}
+	for name, want := range map[string]bool{stored + ".webp": true, "../content@renditions": false, "../../@uploads": false} {
+		if _, err := os.Stat(filepath.Join(trial, "img", "content", name)); (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -3,6 +3,8 @@ package docs_test
 import (
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -357,4 +359,21 @@ func grammarLines(grammar string) map[string]bool {
 		}
 	}
 	return lines
+}
+
+// TestDocsSiteLimit: with the documented limit of a site, a body that is too long is refused in the form of the
+// service, by Caddy or, if its length is not known before, by the service.
+func TestDocsSiteLimit(t *testing.T) {
+	limit := pages.Example(t, "troubleshooting.md", "caddyfile", "request_body")
+	s := site.Start(t, site.Basic, strings.ReplaceAll(limit, "50MB", "1KB")+"media")
+	header := site.Merged(s.Credentials(t), site.FormType)
+	form := site.Form(site.File("a.txt", strings.Repeat("long ", 500)))
+	for name, body := range map[string]io.Reader{"known": strings.NewReader(form), "chunked": io.MultiReader(strings.NewReader(form))} {
+		r := s.Send(t, s.Client, s.Request(t, http.MethodPost, "/api/upload/file", header, body))
+		failures := r.Failures(t, http.StatusRequestEntityTooLarge)
+		if len(failures) != 1 || !strings.HasPrefix(failures[0].Message, "the request is larger than ") ||
+			r.Header.Get("Content-Type") != "application/json" || r.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %+v, %v", name, failures, r.Header)
+		}
+	}
 }

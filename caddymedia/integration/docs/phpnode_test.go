@@ -3,6 +3,7 @@ package docs_test
 import (
 	"fmt"
 	"html"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -289,6 +290,39 @@ RuntimeException PHP has not received a.jpg: its error 8
 			}
 			if logins := strings.Count(strings.Join(taken(), "\n"), "/api/auth/generateToken"); logins != 1 {
 				t.Errorf("it logs in %d times", logins)
+			}
+		})
+	}
+}
+
+// TestClientsOfASilentServer: a visitor does not wait without end for a ticket of a server that is silent. The
+// clients wait for 30 seconds, here for one.
+func TestClientsOfASilentServer(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Close() })
+	for name, c := range map[string]struct{ client, text, shorter, script, call string }{
+		"php": {"MediaClient.php", " ? 30 :", " ? 1 :", "call.php", `<?php require __DIR__ . '/MediaClient.php';
+			try { MediaClient::fromEnvironment()->ticket([]); } catch (RuntimeException $e) { echo 'no ticket'; }`},
+		"node": {"media.mjs", "timeout(30_000)", "timeout(1000)", "call.mjs", `import { getTicket } from './media.mjs';
+			getTicket({}).catch(() => process.stdout.write('no ticket'));`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			folder := t.TempDir()
+			client := string(site.ReadFile(t, filepath.Join(clientFolder(t), c.client)))
+			if strings.Count(client, c.text) != 1 {
+				t.Fatalf("%s has not one %q", c.client, c.text)
+			}
+			site.PutFile(t, filepath.Join(folder, c.client), strings.Replace(client, c.text, c.shorter, 1))
+			script := filepath.Join(folder, c.script)
+			site.PutFile(t, script, c.call)
+			out, problems, code := program(t, name, []string{"TMPDIR=" + folder, "MEDIA_SERVER=http://" + silent.Addr().String()}, script)
+			if code != 0 || out != "no ticket" {
+				t.Errorf("exit code %d: %s%s", code, out, problems)
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package features_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"maps"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -312,6 +314,60 @@ func TestDashboard(t *testing.T) {
 		}
 		if short := strings.TrimPrefix(name, "caddy_media_"); !strings.Contains(section, "`"+short+"`") {
 			t.Errorf("the documentation has no %s", name)
+		}
+	}
+}
+
+// alertRules is a file of rules for alerts of Prometheus.
+type alertRules struct {
+	Groups []struct {
+		Name  string
+		Rules []struct {
+			Alert, Expr, For    string
+			Labels, Annotations map[string]string
+		}
+	}
+}
+
+var labelValues = regexp.MustCompile(`[a-z]+=~?"([^"]+)"`)
+
+// TestAlerts: the rules for alerts ask for existing metrics, and for values of labels that the
+// documentation has.
+func TestAlerts(t *testing.T) {
+	text, err := os.ReadFile("../../../admin/alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file alertRules
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&file); err != nil || len(file.Groups) != 1 {
+		t.Fatalf("%d groups, %v", len(file.Groups), err)
+	}
+	site.Start(t, site.Account+site.LocalDefault+cached+onDefault, "media")
+	names, page := registered(t), pages.Text(t, "metrics.md")
+	known := map[string]bool{}
+	for _, rule := range file.Groups[0].Rules {
+		if known[rule.Alert] || !strings.HasPrefix(rule.Alert, "Media") || rule.Annotations["summary"] == "" ||
+			!slices.Contains([]string{"warning", "critical"}, rule.Labels["severity"]) {
+			t.Errorf("the rule %+v", rule)
+		}
+		known[rule.Alert] = true
+		used := metricName.FindAllString(rule.Expr, -1)
+		if len(used) == 0 || strings.Count(rule.Expr, "(") != strings.Count(rule.Expr, ")") {
+			t.Errorf("%s asks for %s", rule.Alert, rule.Expr)
+		}
+		for _, name := range used {
+			if !slices.Contains(names, familyOf(name, names)) {
+				t.Errorf("%s asks for %s, which there is not", rule.Alert, name)
+			}
+		}
+		for _, match := range labelValues.FindAllStringSubmatch(rule.Expr, -1) {
+			for value := range strings.SplitSeq(match[1], "|") {
+				if !strings.Contains(page, "`"+value+"`") {
+					t.Errorf("%s asks for %q, which the documentation does not have", rule.Alert, value)
+				}
+			}
 		}
 	}
 }

@@ -30,6 +30,13 @@ func TestCondition(t *testing.T) {
 		{`If-Match: "x"|If-Match: "t"`, true, false},
 		{`If-Match: "x"`, false, false},
 		{`If-Match: W/"t"`, false, false},
+		{`If-Match: "t-gzip"`, true, false},
+		{`If-Match: "x", "t-br"`, true, false},
+		{`If-Match: "x-gzip"|If-Match: "t-zstd"`, true, false},
+		{`If-Match: W/"t-gzip"`, false, false},
+		{`If-Match: "t-other"`, false, false},
+		{`If-None-Match: "t-gzip"`, false, true},
+		{`If-None-Match: "x-gzip"`, true, true},
 		{"If-None-Match: *", false, true},
 		{`If-None-Match: "t"`, false, true},
 		{`If-None-Match: "x", W/"t"`, false, true},
@@ -52,7 +59,7 @@ func TestCondition(t *testing.T) {
 			t.Errorf("%s: %t, of none %t, want %t and %t", c.header, there, isMissing, c.there, c.isMissing)
 		}
 	}
-	for _, malformed := range []string{`"`, "x", `*, "x"`, `"x", *`, `"x" "y"`, "\t", "\"\x01\"", `"x`, ","} {
+	for _, malformed := range []string{`"`, "x", `*, "x"`, `"x", *`, `"x" "y"`, "\t", "\"\x01\"", `"x"-gzip"`, "", `"x`, ","} {
 		if _, refused := Condition(http.Header{"If-Match": {malformed}}, nil); refused == nil || refused.Status != http.StatusBadRequest {
 			t.Errorf("%q: %v", malformed, refused)
 		}

@@ -105,8 +105,8 @@ func (l FormLimits) multipart(parts *multipart.Reader) (url.Values, error) {
 }
 
 func (l FormLimits) failure(err error) (status int, message string) {
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return http.StatusRequestEntityTooLarge, "the body is larger than " + bytesize.Format(l.Bytes)
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok { // of the form, or of the site
+		return http.StatusRequestEntityTooLarge, "the body is larger than " + bytesize.Format(tooLarge.Limit)
 	}
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return http.StatusBadRequest, fmt.Sprintf("the body was not complete within %d seconds", l.Time/time.Second)

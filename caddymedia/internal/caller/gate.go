@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -236,21 +237,21 @@ func Condition(header http.Header, alias *item.Alias) (matches func(storagedrive
 func ConditionOf(
 	header http.Header, tagOf func(storagedrivers.Info) string, matchable func(tag string) bool,
 ) (matches func(storagedrivers.Info) bool, refused *Refusal) {
-	match := header.Values("If-Match")
-	tags, ok := matchedTags(match)
-	if !ok {
+	has := len(header.Values("If-Match")) > 0
+	tags, ok := matchedTags(TagsOf(header, "If-Match"))
+	if has && !ok {
 		return nil, Refuse(http.StatusBadRequest, item.BadRequest, `the header If-Match is * or a list of entity tags, such as "x"`)
 	}
 	since, err := http.ParseTime(header.Get("If-Unmodified-Since"))
-	dated := err == nil && len(match) == 0
-	others := strings.TrimSpace(strings.Join(header.Values("If-None-Match"), ","))
+	dated := err == nil && !has
+	others := strings.TrimSpace(TagsOf(header, "If-None-Match"))
 	return func(info storagedrivers.Info) bool {
 		if info.Key == "" {
-			return len(match) == 0
+			return !has
 		}
 		tag := tagOf(info)
 		switch {
-		case !tags.any && (!tags.tags[tag] || !matchable(tag)),
+		case has && !tags.any && (!tags.tags[tag] || !matchable(tag)),
 			dated && info.ModTime.Truncate(time.Second).After(since),
 			others == "*":
 			return false
@@ -260,16 +261,26 @@ func ConditionOf(
 	}, nil
 }
 
-// entityTags are those of an If-Match header. Without the header they match any item.
+// encodedTag matches an entity tag of an answer that Caddy's directive encode has compressed: it adds
+// the encoding to the tag, and removes it from If-None-Match alone.
+var encodedTag = regexp.MustCompile(`((?:W/)?)"([^"]*)-(?:gzip|zstd|br)"`)
+
+// TagsOf returns the entity tags in all lines of a header. A tag of a compressed answer is followed by
+// that of the item.
+func TagsOf(header http.Header, name string) string {
+	return encodedTag.ReplaceAllString(strings.Join(header.Values(name), ", "), `$0, $1"$2"`)
+}
+
+// entityTags are those of an If-Match header.
 type entityTags struct {
 	any  bool
 	tags map[string]bool
 }
 
 // matchedTags returns the entity tags of an If-Match header, and false if it is malformed.
-func matchedTags(header []string) (entityTags, bool) {
-	list := strings.Trim(strings.Join(header, ","), " \t")
-	if len(header) == 0 || list == "*" {
+func matchedTags(list string) (entityTags, bool) {
+	list = strings.Trim(list, " \t")
+	if list == "*" {
 		return entityTags{any: true}, true
 	}
 	e := entityTags{tags: map[string]bool{}}

@@ -1,5 +1,5 @@
 // Package items is the API of stored items: lists, deletions, moves, copies, replacements and signed addresses,
-// for clients with a token and for callers that the panel or Caddy's admin endpoint knows. It stores no uploads
+// for clients with a token and for callers that the panel or Caddy's admin endpoint knows. It stores no new items
 // and sends no content: these are packages uploads and serve. Begin with [Endpoint], [Serve] and [Sign], and the
 // actions of an address.
 package items
@@ -320,6 +320,8 @@ type listAnswer struct {
 	// Folders relative to the alias; nil for one item.
 	Folders []string `json:"folders,omitzero"`
 	Next    string   `json:"next,omitempty"`
+	// Total is the number of items of all pages, in another order than by name. Otherwise it is nil.
+	Total *int `json:"total,omitempty"`
 	// Complete is false if the search ended before the list. Otherwise it is nil.
 	Complete *bool `json:"complete,omitempty"`
 }
@@ -344,7 +346,7 @@ func (q *itemsRequest) list(ctx context.Context) error {
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, maxListTime)
 	defer cancel()
-	page, err := service.ListItems(ctx, query)
+	page, err := q.running.ListItems(ctx, query)
 	if err != nil {
 		return q.storageFailed(ctx, "list the items", err)
 	}
@@ -355,7 +357,7 @@ func (q *itemsRequest) list(ctx context.Context) error {
 	if err != nil {
 		return q.storageFailed(ctx, "list the items", err)
 	}
-	answer := listAnswer{Success: true, Result: result, Folders: append([]string{}, page.Folders...), Next: page.Next}
+	answer := listAnswer{Success: true, Result: result, Folders: append([]string{}, page.Folders...), Next: page.Next, Total: page.Total}
 	if page.Incomplete {
 		answer.Complete = new(bool)
 	}

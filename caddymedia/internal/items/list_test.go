@@ -49,6 +49,26 @@ func TestItems(t *testing.T) {
 	}
 }
 
+// TestItemsTotal: each page of a list in another order than by name has the number of items of all pages.
+func TestItemsTotal(t *testing.T) {
+	t.Parallel()
+	s := withItems(t)
+	for query, want := range map[string]int{
+		"limit=1": -1, "limit=1&order=name": -1, "limit=1&order=-modified": 2, "limit=1&order=-name&recursive=1": 4,
+		"limit=1&order=size&search=sub": 0, "limit=1&order=size&search=c": 1,
+	} {
+		for cursor := ""; ; {
+			list, _ := s.Do(t, http.MethodGet, itemsPath+"file/one?"+query+"&cursor="+cursor, bearer, "").Listed(t)
+			if got := list.Total; (got == nil) != (want < 0) || got != nil && *got != want {
+				t.Errorf("%s: %+v, want the total %d", query, list, want)
+			}
+			if cursor = list.Next; cursor == "" {
+				break
+			}
+		}
+	}
+}
+
 // TestItemsPages: the pages add up to the list, and a cursor is only good for its list.
 func TestItemsPages(t *testing.T) {
 	t.Parallel()

@@ -55,7 +55,7 @@ func decodeExtended(value string) (string, error) {
 	_, encoded, ok := strings.Cut(rest, "'")
 	text, err := url.PathUnescape(encoded)
 	if ok && err == nil {
-		text, err = fromCharset(charset, text)
+		text, err = FromCharset(charset, text)
 	}
 	if !ok || err != nil {
 		return "", &Error{"the filename* of a part must be UTF-8'' and the percent-encoded name"}

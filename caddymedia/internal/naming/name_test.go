@@ -213,6 +213,26 @@ func TestBase(t *testing.T) {
 	}
 }
 
+// TestFileNameOfOtherCharsets: a backslash that is the second byte of a letter separates nothing.
+func TestFileNameOfOtherCharsets(t *testing.T) {
+	t.Parallel()
+	for submitted, want := range map[string]string{
+		"\x83\\.jpg":               "\u0083_.jpg", // Shift_JIS
+		"\x83\\\x83t\x83g.jpg":     "\u0083_\u0083t\u0083g.jpg",
+		"\xa5\\\xaf\xe0.png":       "¥_¯à.png", // Big5
+		"C:\\Jos\xe9\\a.png":       "a.png",    // paths of Windows in ISO-8859-1
+		"\\\\host\\Jos\xe9\\a.png": "a.png",
+		"x\\Jos\xe9.png":           "José.png",
+		"José\\a.png":              "a.png",
+		"\xe9":                     "é",
+		"\xe9\\":                   "é_",
+	} {
+		if got := FileNameOf(submitted); got != want {
+			t.Errorf("%q: got %q, want %q", submitted, got, want)
+		}
+	}
+}
+
 // FuzzDecode: the result is UTF-8, also of a name that is not, and plain names stay.
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{"a.png", "=?utf-8?B?xYhlLnBuZw==?=", "=?UTF-8?Q?=C5=88?= =?UTF-8?Q?=FF?=", "\xe9t\xe9.png", "=?iso-8859-1?q?=E9?= x"} {

@@ -26,7 +26,22 @@ func Decode(submitted string) string {
 }
 
 // FileNameOf returns the last segment of a submitted path, decoded like by [Decode]. It may be empty.
-func FileNameOf(submitted string) string { return Base(Decode(submitted)) }
+func FileNameOf(submitted string) string { return Base(Decode(withoutTrails(submitted))) }
+
+// withoutTrails returns a submitted name without backslashes that are the second bytes of letters, as in
+// Shift_JIS and Big5. They are no separators of a path.
+func withoutTrails(submitted string) string {
+	if utf8.ValidString(submitted) || submitted[0] == '\\' || len(submitted) > 1 && submitted[1] == ':' {
+		return submitted // a path of Windows begins so
+	}
+	name := []byte(submitted)
+	for i := 1; i < len(name); i++ {
+		if name[i] == '\\' && name[i-1] > utf8.RuneSelf {
+			name[i] = '_'
+		}
+	}
+	return string(name)
+}
 
 // Base returns the last segment of a path of Windows or Unix, which may be empty.
 func Base(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
@@ -44,12 +59,12 @@ var words = &mime.WordDecoder{CharsetReader: func(charset string, r io.Reader) (
 	if err != nil {
 		return nil, err
 	}
-	decoded, err := fromCharset(charset, string(text))
+	decoded, err := FromCharset(charset, string(text))
 	return strings.NewReader(decoded), err
 }}
 
-// fromCharset returns a text of a character set in UTF-8.
-func fromCharset(charset, text string) (string, error) {
+// FromCharset returns a text of a character set in UTF-8.
+func FromCharset(charset, text string) (string, error) {
 	switch strings.ToLower(charset) { // browsers call the last two windows-1252
 	case "utf-8", "us-ascii":
 		if !utf8.ValidString(text) {

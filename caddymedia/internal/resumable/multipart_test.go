@@ -171,3 +171,46 @@ func TestPartsAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestPartsReadOnce: a completion reads each part once: those that the final upload was created of are not
+// looked for again when it is finished.
+func TestPartsReadOnce(t *testing.T) {
+	t.Parallel()
+	d := memory.New()
+	s := storeOn(t, d)
+	m := s.multipart(t)
+	var ids []string
+	for number := range 3 {
+		part := s.partOf(t, m, number+1, "part")
+		if err := part.CompletePart(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, part.ID)
+	}
+	var mu sync.Mutex
+	read := map[string]int{}
+	d.Fail = func(op, key string) error {
+		if op == "open" {
+			mu.Lock()
+			defer mu.Unlock()
+			read[key]++
+		}
+		return nil
+	}
+	u, err := s.Create(t.Context(), s.Storages[0], Creation{Record: Record{
+		Owner: owner, Kind: "file", Filename: "a.txt", Exact: true, Metadata: m.ID, Parts: ids,
+	}, Admit: admit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if failures := u.Finish(t.Context(), Finishing{}); len(failures) != 1 || !strings.Contains(failures[0].Message, "alias") {
+		t.Errorf("finished without an alias: %v", failures)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, id := range ids {
+		if n := read[recordKey(owner, id)]; n != 1 {
+			t.Errorf("the record of a part is read %d times, want once", n)
+		}
+	}
+}

@@ -44,7 +44,7 @@ type Record struct {
 	SubFolder string `json:"sub_folder,omitempty"`
 	Filename  string `json:"filename,omitempty"`
 	// Metadata is the header Upload-Metadata as received. Of a multipart upload it is the algorithm of
-	// its checksums.
+	// its checksums, and of the final upload that joins its parts the ID of that upload.
 	Metadata string `json:"metadata,omitempty"`
 
 	// Length in bytes, or [Unknown].

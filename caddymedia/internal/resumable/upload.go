@@ -91,8 +91,12 @@ func (u *Upload) Changed() time.Time { return u.changed }
 
 // Reload finds the present state of the upload. The error is ErrUnknown if it does not exist any
 // more.
-func (u *Upload) Reload(ctx context.Context) error {
-	fresh, err := u.store.load(ctx, u.storage, recordKey(u.Owner, u.ID))
+func (u *Upload) Reload(ctx context.Context) error { return u.reload(ctx, nil) }
+
+// reload is Reload with the parts of the upload, if they are known. They are as they were found: one that
+// has ended since is noticed when its bytes are read.
+func (u *Upload) reload(ctx context.Context, parts []*Upload) error {
+	fresh, err := u.store.loadWith(ctx, u.storage, recordKey(u.Owner, u.ID), parts)
 	switch {
 	case errors.Is(err, ErrUnknown):
 		return u.reloadOutcome(ctx)
@@ -108,6 +112,11 @@ func (u *Upload) Reload(ctx context.Context) error {
 // load returns the upload of a record. The error is ErrUnknown if it has ended or expired. An upload
 // that a request of this process adds bytes to does not expire.
 func (s *Store) load(ctx context.Context, storage *storagedrivers.Storage, key string) (*Upload, error) {
+	return s.loadWith(ctx, storage, key, nil)
+}
+
+// loadWith is load with the parts of the upload, if they are known.
+func (s *Store) loadWith(ctx context.Context, storage *storagedrivers.Storage, key string, parts []*Upload) (*Upload, error) {
 	id, ok := idOfRecord(key)
 	if !ok {
 		return nil, ErrUnknown
@@ -128,7 +137,9 @@ func (s *Store) load(ctx context.Context, storage *storagedrivers.Storage, key s
 	u.changed = u.Created
 	u.changedAt(rec, bytes.ModTime())
 	u.due = later(rec.ModTime, bytes.ModTime()) // a final upload is complete when its record is stored
-	if err := u.resolveParts(ctx); errors.Is(err, ErrParts) {
+	if parts != nil {
+		u.join(parts)
+	} else if err := u.resolveParts(ctx); errors.Is(err, ErrParts) {
 		return nil, ErrUnknown // it is being removed, after its parts
 	} else if err != nil {
 		return nil, err
@@ -191,7 +202,6 @@ func (u *Upload) resolveParts(ctx context.Context) error {
 	if len(u.Record.Parts) == 0 {
 		return nil
 	}
-	u.Length, u.offset = 0, 0
 	ids := slices.Compact(slices.Sorted(slices.Values(u.Record.Parts))) // a part may occur more than once
 	found := make([]*Upload, len(ids))
 	work, ctx := guard.WithContext(ctx, besides)
@@ -208,13 +218,22 @@ func (u *Upload) resolveParts(ctx context.Context) error {
 	if err := work.Wait(); err != nil {
 		return err
 	}
-	for _, id := range u.Record.Parts {
+	parts := make([]*Upload, len(u.Record.Parts))
+	for i, id := range u.Record.Parts {
 		at, _ := slices.BinarySearch(ids, id)
-		u.parts = append(u.parts, found[at])
-		u.Length += found[at].Length
-		u.offset += found[at].offset
+		parts[i] = found[at]
 	}
+	u.join(parts)
 	return nil
+}
+
+// join sets the parts of a final upload, in their order.
+func (u *Upload) join(parts []*Upload) {
+	u.parts, u.Length, u.offset = parts, 0, 0
+	for _, part := range parts {
+		u.Length += part.Length
+		u.offset += part.offset
+	}
 }
 
 // changedAt makes at the time of the last change, if it is later. Only its difference to the time of the

@@ -115,14 +115,14 @@ func TestNotNegotiated(t *testing.T) {
 		get("img/content/a.jpg", "Vary\nContent-Type: image/jpeg", original),
 		get(photoKey+".webp", "Vary\nContent-Type: image/webp", aVariant),
 		get("img/pictures/alone.jpg", "Vary: Accept\nContent-Type: image/jpeg", original),
-		{Name: "missing", Target: "/static/img/pictures/none.jpg", Header: acceptChrome, Status: 404},
+		{Name: "missing", Target: "/static/img/pictures/none.jpg", Header: acceptChrome, Status: 404, Want: "Vary: Accept\nCache-Control: no-store"},
 	})
 	s := withPhoto(t)
 	if err := s.Driver.Delete(t.Context(), photoKey, storagedrivers.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, header := range []string{"", acceptChrome} {
-		httpCase{Target: photo, Header: header, Status: 404}.Check(t, s)
+		httpCase{Target: photo, Header: header, Status: 404, Want: "Vary: Accept"}.Check(t, s)
 	}
 }
 

@@ -56,16 +56,10 @@ func (s *Server) Static(kind item.Kind, rest string) caller.Endpoint {
 				return s.refuseUnsigned(running, w, r, err)
 			}
 		}
-		var err error
-		if ok && wanted.mayExist() && !encodedSlash(r.URL) {
-			err = s.serveStatic(running, w, r, wanted)
-		} else {
-			err = staticError(w, http.StatusNotFound, fs.ErrNotExist)
+		if !ok || !wanted.mayExist() || encodedSlash(r.URL) {
+			return staticError(w, http.StatusNotFound, fs.ErrNotExist)
 		}
-		if err != nil && wanted.signed != nil {
-			w.Header().Set("Cache-Control", "no-store")
-		}
-		return err
+		return s.serveStatic(running, w, r, wanted)
 	}
 }
 
@@ -123,6 +117,9 @@ func (s *Server) serveStatic(running *service.Service, w http.ResponseWriter, r 
 	running.Observer().Requested(ctx, wanted.alias, wanted.filename)
 	admitted := &admission{limit: running.Limits().MaxOpenItems}
 	defer admitted.end()
+	if wanted.isNegotiated() {
+		w.Header().Add("Vary", "Accept") // also without the item, and whichever it will be
+	}
 	var err error
 	before := maps.Clone(w.Header())
 	for range maxOpens {
@@ -164,7 +161,7 @@ func (s *Server) serve(
 			return err
 		}
 	}
-	object, err := wanted.open(ctx, w.Header(), r)
+	object, err := wanted.open(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -273,8 +270,11 @@ func (s *Server) abort(ctx context.Context, running *service.Service, out *itemW
 	panic(http.ErrAbortHandler)
 }
 
-// staticError leaves the response to the caller of mediahttp.Handler.Serve, such as a site's handle_errors.
+// staticError leaves the response to the caller of mediahttp.Handler.Serve, such as a site's
+// handle_errors. No cache stores it: without Cache-Control, one may keep a 404 for hours, while the item
+// of an address that was asked for too early is uploaded a moment later.
 func staticError(w http.ResponseWriter, status int, err error) error {
+	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	return &httpx.Error{Status: status, Err: err}
 }

@@ -112,7 +112,6 @@ func (s *Server) refuseUnsigned(running *service.Service, w http.ResponseWriter,
 		status = http.StatusServiceUnavailable
 	}
 	running.Observer().Failed(r.Context(), "static", strconv.Itoa(status))
-	w.Header().Set("Cache-Control", "no-store")
 	return staticError(w, status, err)
 }
 

@@ -31,7 +31,7 @@ func withItem(t *testing.T) *site {
 	info := s.Put(t, itemKey, "0123456789")
 	modified := info.ModTime.UTC()
 	s.Vars = []string{
-		"$TAG", info.ETag, "$TIME", modified.Format(http.TimeFormat), "$BEFORE", modified.Add(-time.Hour).Format(http.TimeFormat),
+		"$TAG", info.ETag, "$COMPRESSED", strings.TrimSuffix(info.ETag, `"`) + `-gzip"`, "$TIME", modified.Format(http.TimeFormat), "$BEFORE", modified.Add(-time.Hour).Format(http.TimeFormat),
 	}
 	return s
 }
@@ -44,8 +44,8 @@ func TestStatic(t *testing.T) {
 		{Name: "GET", Target: itemPath, Status: 200, Want: all, Text: "0123456789"},
 		{Name: "HEAD", Method: http.MethodHead, Target: itemPath, Status: 200, Want: all},
 		{Name: "query", Target: itemPath + "?v=1&download=../x", Status: 200, Text: "0123456789"},
-		{Name: "missing", Target: itemPath + "x", Status: 404, Want: "Cache-Control\nETag", Text: "Not Found\n"},
-		{Name: "missing by HEAD", Method: http.MethodHead, Target: itemPath + "x", Status: 404, Want: "Cache-Control"},
+		{Name: "missing", Target: itemPath + "x", Status: 404, Want: "Cache-Control: no-store\nETag", Text: "Not Found\n"},
+		{Name: "missing by HEAD", Method: http.MethodHead, Target: itemPath + "x", Status: 404, Want: "Cache-Control: no-store\nVary"},
 		{Name: "storage down", Target: "/static/file/broken/a.txt", Status: 503, Text: "Service Unavailable\n"},
 		{Name: "storage down by HEAD", Method: http.MethodHead, Target: "/static/file/broken/a.txt", Status: 503},
 		{Name: "unknown alias", Target: "/static/file/none/item.txt", Status: 404},
@@ -96,6 +96,10 @@ func TestConditions(t *testing.T) {
 		{Name: "other tag", Target: itemPath, Header: `If-None-Match: "x"`, Status: 200},
 		{Name: "same time", Target: itemPath, Header: "If-Modified-Since: $TIME", Status: 304},
 		{Name: "If-Match", Target: itemPath, Header: "If-Match: $TAG", Status: 200},
+		{Name: "in the second line", Target: itemPath, Header: "If-None-Match: \"x\"\nIf-None-Match: $TAG", Status: 304, Want: unchanged},
+		{Name: "in no line", Target: itemPath, Header: "If-None-Match: \"x\"\nIf-None-Match: \"y\"", Status: 200},
+		{Name: "If-Match in the second line", Target: itemPath, Header: "If-Match: \"x\"\nIf-Match: $TAG", Status: 200},
+		{Name: "If-Match of a compressed answer", Target: itemPath, Header: "If-Match: $COMPRESSED", Status: 200},
 		{Name: "If-Match other", Target: itemPath, Header: `If-Match: "x"`, Status: 412, Want: "Cache-Control: no-store"},
 		{Name: "If-Range", Target: itemPath, Header: "Range: bytes=1-2\nIf-Range: $TAG", Status: 206, Text: "12"},
 		{Name: "If-Range other", Target: itemPath, Header: "Range: bytes=1-2\nIf-Range: \"x\"", Status: 200, Text: "0123456789"},
@@ -174,7 +178,7 @@ func TestCacheControl(t *testing.T) {
 		path, tag := "/static/file/"+alias+"/a.txt", s.Put(t, "file/"+alias+"/a.txt", "x").ETag
 		httpCase{Target: path, Status: 200, Want: "Cache-Control: " + want}.Check(t, s)
 		httpCase{Target: path, Header: "If-None-Match: " + tag, Status: 304, Want: "Cache-Control: " + want}.Check(t, s)
-		httpCase{Target: path + "x", Status: 404, Want: "Cache-Control"}.Check(t, s)
+		httpCase{Target: path + "x", Status: 404, Want: "Cache-Control: no-store\nVary"}.Check(t, s)
 	}
 }
 
@@ -202,7 +206,7 @@ func TestRedirects(t *testing.T) {
 		{Name: "HEAD", Method: http.MethodHead, Target: text, Status: 200, Want: "Location\nContent-Length: 7"},
 		{Name: "again", Target: text, Header: "If-None-Match: *", Status: 302, Want: there + "/file/elsewhere/%C5%BDlu%C5%A5%201.txt" + cache},
 		{Name: "page", Target: "/static/file/elsewhere/page.html", Status: 200, Want: "Location\nCache-Control: " + forever, Text: "content"},
-		{Name: "missing", Target: text + "x", Status: 404, Want: "Location\nCache-Control"},
+		{Name: "missing", Target: text + "x", Status: 404, Want: "Location\nCache-Control: no-store"},
 		{Name: "picture", Target: "/static/img/pictures/a.jpg", Status: 302, Want: there + "/img/pictures/a.jpg" + cache + "\nVary: Accept"},
 		{
 			Name: "picture as WebP", Target: "/static/img/pictures/a.jpg", Header: "Accept: image/webp", Status: 302,

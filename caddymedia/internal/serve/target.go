@@ -101,14 +101,24 @@ func (t target) entityTag(info storagedrivers.Info) string {
 	return fmt.Sprintf(`%s-%x"`, strings.TrimSuffix(tag, `"`), sum[:6])
 }
 
-// conditions returns a request without conditions that the target cannot answer. The settings of a
-// rendition may change without a later time.
+// conditions returns a request with the conditions that the target can answer, as http.ServeContent
+// reads them: the first line of each header. The settings of a rendition may change without a later
+// time.
 func (t target) conditions(r *http.Request) *http.Request {
-	if t.rendition == nil || r.Header.Get("If-Modified-Since") == "" {
+	dropped := t.rendition != nil && r.Header.Get("If-Modified-Since") != ""
+	tagged := r.Header.Get("If-Match") != "" || len(r.Header["If-None-Match"]) > 1
+	if !dropped && !tagged {
 		return r
 	}
 	r = r.Clone(r.Context())
-	r.Header.Del("If-Modified-Since")
+	if dropped {
+		r.Header.Del("If-Modified-Since")
+	}
+	for _, name := range [...]string{"If-Match", "If-None-Match"} {
+		if r.Header[name] != nil {
+			r.Header.Set(name, caller.TagsOf(r.Header, name))
+		}
+	}
 	return r
 }
 
@@ -123,17 +133,22 @@ func (t target) changed(err error) error {
 
 // openRendition opens the rendition by from.
 func (t target) openRendition(
-	ctx context.Context, header http.Header, r *http.Request, from func(context.Context, string) (*storagedrivers.Object, error),
+	ctx context.Context, r *http.Request, from func(context.Context, string) (*storagedrivers.Object, error),
 ) (*storagedrivers.Object, error) {
-	if t.alias.Negotiates(t.rendition, t.filename) {
-		header.Add("Vary", "Accept") // whichever it will be
-	}
 	return t.request(r).OpenRendition(ctx, from)
 }
 
 // request returns the rendition that suits the client.
 func (t target) request(r *http.Request) *derived.RenditionRequest {
 	return &derived.RenditionRequest{Alias: t.alias, Rendition: t.rendition, Filename: t.filename, WebP: t.negotiated(r)}
+}
+
+// isNegotiated reports whether the answer depends on the Accept header.
+func (t target) isNegotiated() bool {
+	if t.rendition != nil {
+		return t.alias.Negotiates(t.rendition, t.filename)
+	}
+	return t.alias.Negotiate && t.alias.MayHaveVariant(t.filename)
 }
 
 // negotiated reports whether the client gets WebP instead of the other format of the rendition.
@@ -163,14 +178,14 @@ const webpType = "image/webp"
 
 // open returns the item, or its variant if the alias negotiates, the client prefers WebP and the item
 // is no HDR photo. It transfers nothing yet if the response may have no body or only a part of it.
-func (t target) open(ctx context.Context, header http.Header, r *http.Request) (*storagedrivers.Object, error) {
+func (t target) open(ctx context.Context, r *http.Request) (*storagedrivers.Object, error) {
 	alias, filename := t.alias, t.filename
 	from := alias.Storage.OpenSeeker
 	if isPartial(r) || alias.Redirect != nil {
 		from = alias.Storage.OpenLazy
 	}
 	if t.rendition != nil {
-		return t.openRendition(ctx, header, r, from)
+		return t.openRendition(ctx, r, from)
 	}
 	if image, ok := strings.CutSuffix(filename, render.Suffix); ok && alias.Overwrite && alias.IsVariant(filename) {
 		info, err := alias.Storage.Stat(ctx, alias.Key(image))
@@ -185,12 +200,8 @@ func (t target) open(ctx context.Context, header http.Header, r *http.Request) (
 		first = alias.Storage.OpenLazy
 	}
 	item, err := first(ctx, alias.Key(filename))
-	if err != nil || !alias.Negotiate || !alias.MayHaveVariant(filename) {
+	if err != nil || !liked || !alias.MayHaveVariant(filename) {
 		return item, err
-	}
-	header.Add("Vary", "Accept") // the item and its variant
-	if !liked {
-		return item, nil
 	}
 	hdr, err := t.maker.IsHDR(ctx, alias, filename, item.Info)
 	if err != nil {

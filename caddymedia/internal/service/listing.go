@@ -13,9 +13,7 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
-	"weak"
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/naming"
@@ -29,30 +27,8 @@ var (
 	ErrUnordered = errors.New("the list is too long for this order")
 )
 
-// Order is the order of a list of items. The folders of a list come first in an order by time or size.
-type Order string
-
-// The orders. The zero Order is ByName.
-const (
-	ByName         Order = "name" // in the byte order of their keys
-	ByNameDown     Order = "-name"
-	ByModified     Order = "modified"
-	ByModifiedDown Order = "-modified"
-	BySize         Order = "size"
-	BySizeDown     Order = "-size"
-)
-
-// Orders returns all orders.
-func Orders() []Order {
-	return []Order{ByName, ByNameDown, ByModified, ByModifiedDown, BySize, BySizeDown}
-}
-
-const (
-	// maxListings is the maximum number of listings of one folder for one page. Some may be empty.
-	maxListings = 20
-	// maxOrdered is the largest number of items in a list with another order than ByName.
-	maxOrdered = 10_000
-)
+// maxListings is the maximum number of listings of one folder for one page. Some may be empty.
+const maxListings = 20
 
 // ItemQuery selects a page of the items of an alias. Variants and unfinished uploads are not items.
 type ItemQuery struct {
@@ -91,6 +67,9 @@ type ItemPage struct {
 	Examined int
 	// Incomplete means that the bounds of the query ended the page.
 	Incomplete bool
+	// Total is the number of items of all pages. It is nil in the order ByName, which does not read
+	// the whole list.
+	Total *int
 }
 
 // ItemFilter returns a function that reports whether a list of items shows an object, or a folder
@@ -109,7 +88,7 @@ func ItemFilter(alias *item.Alias, search string) func(key string) bool {
 }
 
 // ListItems returns a page of items. The error is ErrCursor, ErrUnordered or that of the storage.
-func ListItems(ctx context.Context, q ItemQuery) (ItemPage, error) {
+func (s *Service) ListItems(ctx context.Context, q ItemQuery) (ItemPage, error) {
 	f := &finder{ItemQuery: q, prefix: q.Alias.Key(""), wants: ItemFilter(q.Alias, q.Search)}
 	f.page.Variants = map[string]bool{}
 	if q.Folder != "" {
@@ -126,7 +105,7 @@ func ListItems(ctx context.Context, q ItemQuery) (ItemPage, error) {
 		defer cancel()
 	}
 	if cmp.Or(q.Order, ByName) != ByName {
-		page, err := f.ordered(bounded, at)
+		page, err := f.ordered(bounded, at, s.process.ordered)
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && bounded.Err() != nil {
 			err = ErrUnordered
 		}
@@ -331,148 +310,4 @@ func (f *finder) add(entry storagedrivers.Info) bool {
 	}
 	f.page.Items = append(f.page.Items, entry)
 	return true
-}
-
-// ordered returns a page of a list in another order than that of the storage. It reads the whole list
-// for the first page, and for others unless that is the last list that was read.
-func (f *finder) ordered(ctx context.Context, at position) (ItemPage, error) {
-	var entries []storagedrivers.Info
-	isFirst := at == position{}
-	known := false
-	if !isFirst {
-		entries, known = f.recall()
-	}
-	if !known {
-		var err error
-		if entries, err = f.listAll(ctx); err != nil {
-			return ItemPage{}, err
-		}
-		f.remember(entries)
-	}
-	if !isFirst {
-		last := storagedrivers.Info{Key: at.After, Size: at.Size}
-		if at.Time != nil {
-			last.ModTime = time.Unix(0, *at.Time)
-		}
-		next, found := slices.BinarySearchFunc(entries, last, f.Order.compare())
-		if found {
-			next++
-		}
-		entries = entries[next:]
-	}
-	for i, entry := range entries {
-		if f.add(entry) {
-			continue
-		}
-		last := entries[i-1] // the first one fits
-		next := position{After: last.Key}
-		if !last.ModTime.IsZero() { // a folder has none
-			next.Time = new(last.ModTime.UnixNano())
-		}
-		if f.Order == BySize || f.Order == BySizeDown {
-			next.Size = last.Size
-		}
-		f.page.Next = f.cursor(next)
-		break
-	}
-	return f.page, nil
-}
-
-// listAll returns all entries of the list in its order.
-func (f *finder) listAll(ctx context.Context) (entries []storagedrivers.Info, err error) {
-	items := 0
-	for cursor := ""; ; {
-		page, err := f.list(ctx, cursor, 0)
-		if err != nil {
-			return nil, err
-		}
-		for _, entry := range entriesOf(page) {
-			f.note(entry)
-			f.page.Examined++
-			if !f.wants(entry.Key) {
-				continue
-			}
-			if entries = append(entries, entry); !isFolder(entry) {
-				items++
-			}
-		}
-		if max(items, len(entries)-items, len(f.page.Variants)) > maxOrdered || f.isDeep() && f.page.Examined > f.MaxExamined {
-			return nil, ErrUnordered
-		}
-		if cursor = page.Next; cursor == "" {
-			slices.SortFunc(entries, f.Order.compare())
-			return entries, nil
-		}
-	}
-}
-
-// orderedList is a list that was read.
-type orderedList struct {
-	alias    *item.Alias
-	list     string // its finder.sum
-	entries  []storagedrivers.Info
-	variants map[string]bool
-}
-
-// lastOrdered is the last list that was read, for its next pages.
-var lastOrdered atomic.Pointer[orderedList]
-
-// orderedTime is how long a list is kept.
-const orderedTime = time.Minute
-
-// remember keeps the entries of the list for a while. They must not be changed.
-func (f *finder) remember(entries []storagedrivers.Info) {
-	list := &orderedList{f.Alias, string(f.sum(nil)), entries, f.page.Variants}
-	lastOrdered.Store(list)
-	kept := weak.Make(list) // the timer keeps no list that is replaced
-	time.AfterFunc(orderedTime, func() { lastOrdered.CompareAndSwap(kept.Value(), nil) })
-}
-
-// recall returns the entries of the list if it is the last one that was read.
-func (f *finder) recall() (entries []storagedrivers.Info, known bool) {
-	list := lastOrdered.Load()
-	if list == nil || list.alias != f.Alias || list.list != string(f.sum(nil)) {
-		return nil, false
-	}
-	f.page.Variants = list.variants
-	return list.entries, true
-}
-
-func isFolder(entry storagedrivers.Info) bool { return strings.HasSuffix(entry.Key, "/") }
-
-// compare returns the comparison of an order.
-func (o Order) compare() func(a, b storagedrivers.Info) int {
-	byName := func(a, b storagedrivers.Info) int { return strings.Compare(a.Key, b.Key) }
-	bySize := func(a, b storagedrivers.Info) int {
-		return cmp.Or(foldersFirst(a, b), cmp.Compare(a.Size, b.Size), byName(a, b))
-	}
-	byTime := func(a, b storagedrivers.Info) int {
-		return cmp.Or(foldersFirst(a, b), a.ModTime.Compare(b.ModTime), byName(a, b))
-	}
-	switch o {
-	case ByNameDown:
-		return func(a, b storagedrivers.Info) int { return byName(b, a) }
-	case ByModified:
-		return byTime
-	case ByModifiedDown:
-		return func(a, b storagedrivers.Info) int { return cmp.Or(foldersFirst(a, b), byTime(b, a)) }
-	case BySize:
-		return bySize
-	case BySizeDown:
-		return func(a, b storagedrivers.Info) int { return cmp.Or(foldersFirst(a, b), bySize(b, a)) }
-	default:
-		return byName
-	}
-}
-
-// foldersFirst compares entries by what they are. Folders have no time and no size.
-func foldersFirst(a, b storagedrivers.Info) int {
-	switch {
-	case isFolder(a) == isFolder(b):
-		return 0
-	case isFolder(a):
-		return -1
-	default:
-		return 1
-	}
 }

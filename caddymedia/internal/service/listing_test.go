@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/derived/derivedtest"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
@@ -48,10 +47,10 @@ func (s *Service) query(t *testing.T, change func(*ItemQuery)) ItemQuery {
 }
 
 // pages returns the folders and items of all pages, in their order.
-func pages(t *testing.T, q ItemQuery) (names []string, n int) {
+func (s *Service) pages(t *testing.T, q ItemQuery) (names []string, n int) {
 	t.Helper()
 	for n < 1000 {
-		page, err := ListItems(t.Context(), q)
+		page, err := s.ListItems(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +104,7 @@ func TestListItems(t *testing.T) {
 			for _, limit := range []int{1, 2, 3, 200} {
 				q := s.query(t, c.change)
 				q.Limit = limit
-				got, n := pages(t, q)
+				got, n := s.pages(t, q)
 				if q.Order == "" { // folders come before items on each page
 					slices.Sort(got)
 				}
@@ -154,7 +153,7 @@ func TestListItemsOnce(t *testing.T) {
 		}
 		return nil
 	}
-	page, err := ListItems(t.Context(), s.query(t, func(q *ItemQuery) { q.Limit = 60 }))
+	page, err := s.ListItems(t.Context(), s.query(t, func(q *ItemQuery) { q.Limit = 60 }))
 	if len(page.Items) != 60 || page.Next == "" || listings != 1 || err != nil {
 		t.Errorf("%d items by %d listings, next %q, %v", len(page.Items), listings, page.Next, err)
 	}
@@ -166,7 +165,7 @@ func TestListItemsMeanwhile(t *testing.T) {
 	for _, order := range Orders() {
 		s, driver := listed(t, "a.jpg", "b.jpg", "c.jpg", "d.jpg")
 		q := s.query(t, func(q *ItemQuery) { q.Order, q.Limit = order, 2 })
-		first, err := ListItems(t.Context(), q)
+		first, err := s.ListItems(t.Context(), q)
 		if err != nil || len(first.Items) != 2 {
 			t.Fatal(err, first)
 		}
@@ -176,7 +175,7 @@ func TestListItemsMeanwhile(t *testing.T) {
 			}
 		}
 		q.Cursor = first.Next
-		if second, err := ListItems(t.Context(), q); err != nil || len(second.Items) != 2 || second.Next != "" {
+		if second, err := s.ListItems(t.Context(), q); err != nil || len(second.Items) != 2 || second.Next != "" {
 			t.Errorf("%s: %+v, %v", order, second, err)
 		}
 	}
@@ -187,7 +186,7 @@ func TestCursors(t *testing.T) {
 	t.Parallel()
 	s, driver := listed(t, "a.jpg", "b.jpg", "c.jpg", "a/x.jpg", "a/y.jpg")
 	one := func(q *ItemQuery) { q.Limit = 1 }
-	page, err := ListItems(t.Context(), s.query(t, one))
+	page, err := s.ListItems(t.Context(), s.query(t, one))
 	if err != nil || page.Next == "" {
 		t.Fatal(err, page)
 	}
@@ -223,7 +222,7 @@ func TestCursors(t *testing.T) {
 			q.Folder = "a"
 		}
 		q.Cursor = cursor
-		if page, err := ListItems(t.Context(), q); !errors.Is(err, ErrCursor) {
+		if page, err := s.ListItems(t.Context(), q); !errors.Is(err, ErrCursor) {
 			t.Errorf("%s: %v, %v", name, page, err)
 		}
 	}
@@ -247,11 +246,11 @@ func TestCursorOfStorage(t *testing.T) {
 		s, driver := listed(t)
 		driver.Fail = func(string, string) error { return c.err }
 		q := s.query(t, nil)
-		if _, err := ListItems(t.Context(), q); errors.Is(err, ErrCursor) || !errors.Is(err, c.err) {
+		if _, err := s.ListItems(t.Context(), q); errors.Is(err, ErrCursor) || !errors.Is(err, c.err) {
 			t.Errorf("without a cursor: %v", err)
 		}
 		q.Cursor = (&finder{ItemQuery: q}).cursor(position{Page: "made up"})
-		if _, err := ListItems(t.Context(), q); errors.Is(err, ErrCursor) != c.refused {
+		if _, err := s.ListItems(t.Context(), q); errors.Is(err, ErrCursor) != c.refused {
 			t.Errorf("%v: %v", c.err, err)
 		}
 	}
@@ -268,7 +267,7 @@ func TestSearchObjects(t *testing.T) {
 	q := s.query(t, func(q *ItemQuery) { q.Search, q.MaxExamined = "4999", 2000 })
 	var examined []int
 	for {
-		page, err := ListItems(t.Context(), q)
+		page, err := s.ListItems(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -287,7 +286,7 @@ func TestSearchObjects(t *testing.T) {
 		t.Errorf("examined %v", examined)
 	}
 	q = s.query(t, func(q *ItemQuery) { q.Search, q.MaxExamined, q.Limit = "jpg", 2000, 200 })
-	if page, err := ListItems(t.Context(), q); err != nil || page.Incomplete || len(page.Items) != 200 || page.Next == "" {
+	if page, err := s.ListItems(t.Context(), q); err != nil || page.Incomplete || len(page.Items) != 200 || page.Next == "" {
 		t.Errorf("a full page: %d items, incomplete %t, %v", len(page.Items), page.Incomplete, err)
 	}
 }
@@ -309,7 +308,7 @@ func TestSearchTime(t *testing.T) {
 			q := s.query(t, func(q *ItemQuery) { q.Search = "03499" })
 			for n := 1; ; n++ {
 				begin := time.Now()
-				page, err := ListItems(t.Context(), q)
+				page, err := s.ListItems(t.Context(), q)
 				if took := time.Since(begin); err != nil || took > max(2*5*time.Second, c.listing) {
 					t.Fatalf("%v after %v", err, took)
 				}
@@ -327,36 +326,6 @@ func TestSearchTime(t *testing.T) {
 	}
 }
 
-// TestOrderOfManyItems: up to 10,000 items can have another order than by name.
-func TestOrderOfManyItems(t *testing.T) {
-	t.Parallel()
-	names := make([]string, maxOrdered)
-	for i := range names {
-		names[i] = fmt.Sprintf("%05d.jpg", i)
-	}
-	s, driver := listed(t, names...)
-	if _, err := driver.Put(t.Context(), "img/webp/00000.jpg.webp", strings.NewReader("x"), storagedrivers.PutOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	down := s.query(t, func(q *ItemQuery) { q.Order = ByNameDown })
-	if page, err := ListItems(t.Context(), down); err != nil || len(page.Items) != 100 || page.Items[0].Key != "img/webp/09999.jpg" {
-		t.Errorf("%d items, %v", len(page.Items), err)
-	}
-	if _, err := driver.Put(t.Context(), "img/webp/one-more.jpg", strings.NewReader("x"), storagedrivers.PutOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	for _, order := range Orders() {
-		_, err := ListItems(t.Context(), s.query(t, func(q *ItemQuery) { q.Order = order }))
-		if errors.Is(err, ErrUnordered) != (order != ByName) {
-			t.Errorf("%s: %v", order, err)
-		}
-	}
-	few := s.query(t, func(q *ItemQuery) { q.Order, q.Search = ByNameDown, "more" })
-	if page, err := ListItems(t.Context(), few); err != nil || len(page.Items) != 1 {
-		t.Errorf("a search: %+v, %v", page, err)
-	}
-}
-
 // TestListItemsAborted: a list ends with its request.
 func TestListItemsAborted(t *testing.T) {
 	t.Parallel()
@@ -364,105 +333,9 @@ func TestListItemsAborted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, search := range []string{"", "a"} {
-		if page, err := ListItems(ctx, s.query(t, func(q *ItemQuery) { q.Search = search })); !errors.Is(err, context.Canceled) {
+		if page, err := s.ListItems(ctx, s.query(t, func(q *ItemQuery) { q.Search = search })); !errors.Is(err, context.Canceled) {
 			t.Errorf("%+v, %v", page, err)
 		}
-	}
-}
-
-// TestOrderOfTheEpoch: objects of the time 0 have a place in a list by time.
-func TestOrderOfTheEpoch(t *testing.T) {
-	t.Parallel()
-	for _, order := range []Order{ByModified, ByModifiedDown, BySize, BySizeDown} {
-		dated := ancient{memory.New()}
-		storage := derivedtest.Closed(t, "ancient", dated, storagedrivers.Options{})
-		for i := range 5 {
-			derivedtest.Put(t, storage, fmt.Sprintf("p/%d.txt", i), "x")
-		}
-		alias := &item.Alias{Kind: item.File, Name: "a", Storage: storage, Prefix: "p"}
-		names, n := pages(t, ItemQuery{Alias: alias, Order: order, Limit: 2})
-		if len(names) != 5 || n != 3 {
-			t.Errorf("%s: %q on %d pages, want 5 items on 3", order, names, n)
-		}
-	}
-}
-
-// TestOrderIsRead: all pages of a list in another order than by name read the folder once, until
-// another list is read or a minute is over. The first page of a list reads it again.
-func TestOrderIsRead(t *testing.T) { //nolint:paralleltest // the last list is that of the process
-	synctest.Test(t, func(t *testing.T) {
-		d := memory.New()
-		lists := 0
-		storage := derivedtest.Closed(t, "counted", d, storagedrivers.Options{})
-		for i := range 9 {
-			derivedtest.Put(t, storage, fmt.Sprintf("p/%d.txt", i), "x")
-		}
-		d.Fail = func(op, _ string) error {
-			if op == "list" {
-				lists++
-			}
-			return nil
-		}
-		query := ItemQuery{Alias: &item.Alias{Kind: item.File, Name: "a", Storage: storage, Prefix: "p"}, Order: ByModified, Limit: 2}
-		if names, n := pages(t, query); len(names) != 9 || n != 5 || lists != 1 {
-			t.Errorf("%q on %d pages, read %d times", names, n, lists)
-		}
-		first, err := ListItems(t.Context(), query)
-		if err != nil || lists != 2 {
-			t.Errorf("the first page again: read %d times, %v", lists, err)
-		}
-		next := query
-		next.Cursor = first.Next
-		time.Sleep(orderedTime + 1)
-		if page, err := ListItems(t.Context(), next); err != nil || lists != 3 || len(page.Items) != 2 {
-			t.Errorf("after a minute: read %d times, %v", lists, err)
-		}
-		query.Order = ByModifiedDown
-		if _, err := ListItems(t.Context(), query); err != nil || lists != 4 {
-			t.Errorf("another list: read %d times, %v", lists, err)
-		}
-		if page, err := ListItems(t.Context(), next); err != nil || lists != 5 || len(page.Items) != 2 {
-			t.Errorf("after another list: read %d times, %v", lists, err)
-		}
-	})
-}
-
-// ancient lists objects of the time 0.
-type ancient struct{ *memory.Driver }
-
-func (a ancient) List(ctx context.Context, o storagedrivers.ListOptions) (storagedrivers.Page, error) {
-	page, err := a.Driver.List(ctx, o)
-	for i := range page.Objects {
-		page.Objects[i].ModTime = time.Unix(0, 0)
-	}
-	return page, err
-}
-
-// TestOrderTakesTooLong: a list of everything in another order than by name is refused at the end of its
-// time.
-func TestOrderTakesTooLong(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		storage := derivedtest.Closed(t, "endless", endless{memory.New()}, storagedrivers.Options{})
-		alias := &item.Alias{Kind: item.File, Name: "a", Storage: storage, Prefix: "p"}
-		_, err := ListItems(t.Context(), ItemQuery{
-			Alias: alias, Order: ByModified, Limit: 2, Recursive: true, MaxExamined: 100, MaxTime: time.Second,
-		})
-		if !errors.Is(err, ErrUnordered) {
-			t.Errorf("error %v, want %v", err, ErrUnordered)
-		}
-	})
-}
-
-// endless lists empty pages without end.
-type endless struct{ *memory.Driver }
-
-func (endless) List(ctx context.Context, o storagedrivers.ListOptions) (storagedrivers.Page, error) {
-	select {
-	case <-ctx.Done():
-		return storagedrivers.Page{}, ctx.Err()
-	case <-time.After(50 * time.Millisecond):
-		return storagedrivers.Page{Next: o.Cursor + "x"}, nil
 	}
 }
 
@@ -479,7 +352,7 @@ func TestForgedCursor(t *testing.T) {
 					if q.Cursor = f.cursor(position{Page: page, After: after}); q.Cursor == "" {
 						continue
 					}
-					found, err := ListItems(t.Context(), q)
+					found, err := s.ListItems(t.Context(), q)
 					if err != nil && !errors.Is(err, ErrCursor) {
 						t.Errorf("%q %q: %v", page, after, err)
 					}

@@ -26,8 +26,9 @@ type Process struct {
 	staging *upload.Staging
 	imports *queue.Queue
 	// calls are requests that hold their form or answer in memory.
-	calls  [len(maxCalls)]*queue.Queue
-	usages *usages
+	calls   [len(maxCalls)]*queue.Queue
+	usages  *usages
+	ordered *orderedLists
 	// images and logins are shared by services with equal limits.
 	images shared[imagesKey, *render.Maker]
 	logins shared[LoginLimits, *logins]
@@ -51,6 +52,7 @@ func NewProcess() *Process {
 		staging: upload.NewStaging(stagingMemory, files*3/8),
 		imports: queue.New(queue.Options{Slots: int(max(files/16, maxImports))}),
 		usages:  newUsages(),
+		ordered: newOrderedLists(),
 	}
 	for call := range p.calls {
 		p.calls[call] = queue.New(queue.Options{Slots: 64, Wait: 30 * time.Second, Waiting: 1024})

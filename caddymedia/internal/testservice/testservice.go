@@ -1,4 +1,4 @@
-// Package testservice is the one harness of tests that need a running service: a [Site] is a service on one
+// Package testservice is the harness of HTTP tests that need a running service: a [Site] is a service on one
 // storage in memory, behind its HTTP handler, with requests and expected answers as data. It starts no
 // Caddy. Begin with [New] and [Case].
 package testservice

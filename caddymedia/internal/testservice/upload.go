@@ -229,6 +229,7 @@ type ItemList struct {
 	Result   []ListedItem `json:"result"`
 	Folders  []string     `json:"folders"`
 	Next     string       `json:"next"`
+	Total    *int         `json:"total"`
 	Complete *bool        `json:"complete"`
 }
 

@@ -200,11 +200,13 @@ func (q *request) head(ctx context.Context, u *resumable.Upload) error {
 	return nil
 }
 
-// get responds with the item of a finished upload, or with the state of another one.
+// get responds with the item of a finished upload, or with the state of another one. It has the headers of
+// HEAD, since proxies that cache turn HEAD into GET.
 func (q *request) get(ctx context.Context, u *resumable.Upload) error {
 	if err := q.finish(ctx, u, resumable.RecordRefusals); err != nil {
 		return err
 	}
+	q.describe(u)
 	if item, ok := q.running.ItemOf(u, q.BaseURL); ok {
 		item.Facts = q.running.FactsOf(ctx, u, q.BaseURL)
 		return httpx.AnswerItems(q.w, http.StatusOK, []upload.Item{item})

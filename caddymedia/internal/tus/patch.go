@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/access"
+	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
@@ -126,6 +127,12 @@ func (q *request) receive(ctx context.Context, u *resumable.Upload, offset, leng
 	err = u.Append(ctx, body)
 	if _, ok := errors.AsType[*resumable.BodyError](err); !ok {
 		return err
+	}
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok { // of the site
+		return &requestError{
+			http.StatusRequestEntityTooLarge,
+			"the site takes no request above " + bytesize.Format(tooLarge.Limit) + ": send smaller chunks",
+		}
 	}
 	// Clients continue after 503. After 400, tus-js-client ends the upload.
 	if timed.IsOver() || errors.Is(err, os.ErrDeadlineExceeded) {

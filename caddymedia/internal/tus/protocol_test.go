@@ -65,8 +65,10 @@ func TestCore(t *testing.T) {
 		{"HEAD MUST always include Upload-Offset, even if it is 0 or the upload is completed, and Upload-Length if it is known", "", func(t *testing.T, s *site) {
 			address := s.create(t, 5, aText)
 			s.offset(t, address, 0).Want(t, 200, "Upload-Length: 5\nUpload-Defer-Length\nCache-Control: no-store")
+			s.send(t, http.MethodGet, address, "", "").Want(t, 200, "Upload-Offset: 0\nUpload-Length: 5") // HEAD of a proxy that caches
 			s.patch(t, address, 0, "hello", "").Want(t, 204, "")
 			s.offset(t, address, 5).Want(t, 200, "Upload-Length: 5\nCache-Control: no-store")
+			s.send(t, http.MethodGet, address, "", "").Want(t, 200, "Upload-Offset: 5\nUpload-Length: 5\nMedia-Filename: a.txt")
 		}},
 		{"If the resource is not found, the Server SHOULD return 404 without Upload-Offset", "", func(t *testing.T, s *site) {
 			address := s.create(t, 5, aText)

@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/internal/item"
@@ -58,6 +59,7 @@ type part struct {
 	name     string
 	file     bool
 	filename string // as submitted, with any path
+	charset  string // that the header declares; empty for none
 	body     io.Reader
 }
 
@@ -131,6 +133,8 @@ func (f *form) describe() (*part, error) {
 		return nil, item.Failf(item.BadContent, "a part has a Content-Transfer-Encoding: send the part without one")
 	}
 	p.body = f.current
+	_, params, _ := mime.ParseMediaType(f.current.Header.Get("Content-Type")) // one that is malformed declares nothing
+	p.charset = params["charset"]
 	if p.file || p.name == urlField {
 		f.files++
 	} else {
@@ -148,7 +152,8 @@ func (f *form) describe() (*part, error) {
 // oneMore returns the number of bytes to read in order to detect more than limit.
 func oneMore(limit int64) int64 { return min(limit, math.MaxInt64-1) + 1 }
 
-// value returns the value of a field.
+// value returns the value of a field in UTF-8. One of another declared character set is decoded, and
+// one of an unknown character set is returned as it is.
 func (f *form) value(p *part) (string, error) {
 	b, err := io.ReadAll(io.LimitReader(p.body, oneMore(f.limits.MaxFieldSize)))
 	if err != nil {
@@ -156,6 +161,11 @@ func (f *form) value(p *part) (string, error) {
 	}
 	if int64(len(b)) > f.limits.MaxFieldSize {
 		return "", item.Failf(item.TooLarge, "a field is larger than %s", bytesize.Format(f.limits.MaxFieldSize))
+	}
+	if !utf8.Valid(b) {
+		if decoded, err := naming.FromCharset(p.charset, string(b)); err == nil {
+			return decoded, nil
+		}
 	}
 	return string(b), nil
 }

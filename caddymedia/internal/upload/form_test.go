@@ -50,6 +50,29 @@ func TestPartsInAnyOrder(t *testing.T) {
 	}
 }
 
+// TestFieldInOtherCharset: a field that is not UTF-8 is read in the character set that its part declares.
+func TestFieldInOtherCharset(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ contentType, value, want string }{
+		{"text/plain; charset=ISO-8859-1", "\xe9t\xe9", "ete/note.txt"},
+		{"text/plain; charset=iso-8859-2", "\xb9", "s/note.txt"},
+		{"text/plain; charset=Shift_JIS", "\x83\x5c", "so/note.txt"},
+		{"text/plain; charset=ISO-8859-1", "été", "ete/note.txt"}, // it is UTF-8 nevertheless
+		{"text/plain; charset=unknown", "\xe9", ""},
+		{"text/plain; charset=utf-8", "\xe9", ""},
+		{"text/plain", "\xe9", ""},
+		{"=", "a", "a/note.txt"},
+	} {
+		body := bytes.Replace(formBody(field("sub_folder", c.value), file("note.txt", "text")),
+			[]byte("\r\n\r\n"), []byte("\r\nContent-Type: "+c.contentType+"\r\n\r\n"), 1)
+		u := newUploader(newAlias(t, item.DefaultAlias, onMemory(t, nil)))
+		items, failures := uploadBody(t, u, bytes.NewReader(body), Upload{Request: Request{Kind: item.File}})
+		if c.want == "" && failures == nil || c.want != "" && !slices.Equal(filenames(items), []string{c.want}) {
+			t.Errorf("%s %q: stored %v (%v), want %q", c.contentType, c.value, filenames(items), failures, c.want)
+		}
+	}
+}
+
 // TestFormWinsOverAddress: fields of the form take precedence over the address, even over an
 // invalid one.
 func TestFormWinsOverAddress(t *testing.T) {
