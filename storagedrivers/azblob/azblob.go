@@ -63,7 +63,11 @@ func (d *driver) look(ctx context.Context, key string) (storagedrivers.Info, str
 	if err != nil {
 		return storagedrivers.Info{}, "", mapError(ctx, err)
 	}
-	found := newInfo(key, value(reply.ContentLength), reply.ETag, reply.LastModified)
+	size, err := lengthOf(reply.ContentLength)
+	if err != nil {
+		return storagedrivers.Info{}, "", err
+	}
+	found := newInfo(key, size, reply.ETag, reply.LastModified)
 	for name, id := range reply.Metadata {
 		if strings.EqualFold(name, lostreply.Key) { // headers have changed its case
 			return found, value(id), nil

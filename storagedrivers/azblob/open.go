@@ -45,13 +45,21 @@ func (d *driver) Open(
 func totalSize(reply *blob.DownloadStreamResponse) (int64, error) {
 	part := value(reply.ContentRange)
 	if part == "" {
-		return value(reply.ContentLength), nil
+		return lengthOf(reply.ContentLength)
 	}
 	size, err := strconv.ParseInt(part[strings.LastIndexByte(part, '/')+1:], 10, 64) // bytes 5-9/12345
 	if err != nil {
 		return 0, fmt.Errorf("the service answers with the range %q: %w", part, err)
 	}
 	return size, nil
+}
+
+// lengthOf returns the length of an object. Without it, a proxy has changed the reply.
+func lengthOf(length *int64) (int64, error) {
+	if length == nil {
+		return 0, azure.Foreign("an object without a length")
+	}
+	return *length, nil
 }
 
 // reader maps the errors of a body.

@@ -408,7 +408,7 @@ func (c *dataConn) Read(p []byte) (int, error) {
 	}
 	if c.control.listing != nil {
 		c.control.listing.begun = true
-		c.control.listing.Write(p[:n])
+		_, _ = c.control.listing.Write(p[:n]) // it never fails
 	}
 	return n, err
 }

@@ -146,6 +146,55 @@ func (m *mute) driver(t *testing.T) *driver {
 	return d
 }
 
+// TestWithoutLength: an object whose length a proxy has removed has all its bytes, or is an error.
+func TestWithoutLength(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		head string // Content-Length
+		tag  string
+		fail bool
+	}{
+		"download":            {"7", `"tag"`, false},
+		"download and status": {"", `"tag"`, true},
+		"another object":      {"7", `"other"`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("X-Amz-Request-Id", "1")
+				w.Header().Set("ETag", `"tag"`)
+				if r.Method != http.MethodHead {
+					_, _ = io.WriteString(w, "con")
+					w.(http.Flusher).Flush()
+					_, _ = io.WriteString(w, "tent")
+					return
+				}
+				w.Header().Set("ETag", tt.tag)
+				if tt.head != "" {
+					w.Header().Set("Content-Length", tt.head)
+				}
+			}))
+			t.Cleanup(s.Close)
+			d := (&mute{Server: s}).driver(t)
+			for rng, want := range map[storagedrivers.Range]string{{}: "content", {Offset: 2, Length: 3}: "nte"} {
+				body, info, err := d.Open(t.Context(), "key", rng)
+				if tt.fail {
+					test.Fails(t, err, "open")
+					continue
+				}
+				test.Must(t, err)
+				b, err := io.ReadAll(body)
+				test.Must(t, errors.Join(err, body.Close()))
+				test.Equal(t, string(b), want)
+				test.Equal(t, info.Size, 7, "the size")
+			}
+			if _, err := d.Stat(t.Context(), "key"); (err != nil) != (tt.head == "") {
+				t.Errorf("stat: %v", err)
+			}
+		})
+	}
+}
+
 // TestSilentService: a silent service gets one request, and another short one if the first may have
 // been carried out.
 func TestSilentService(t *testing.T) {

@@ -32,7 +32,17 @@ func (d *driver) Open(
 		ContentType: storagedrivers.ContentType(key),
 	}
 	content := &reader{ctx: ctx, ReadCloser: out.Body}
-	if info.Size, err = content.cut(out, rng); err != nil {
+	if out.ContentLength == nil && out.ContentRange == nil { // a proxy has removed it
+		stat, statErr := d.Stat(ctx, key)
+		if err = statErr; err == nil && stat.ETag != info.ETag {
+			err = storagedrivers.ErrChanged
+		}
+		out.ContentLength = &stat.Size
+	}
+	if err == nil {
+		info.Size, err = content.cut(out, rng)
+	}
+	if err != nil {
 		return nil, storagedrivers.Info{}, errors.Join(err, out.Body.Close())
 	}
 	return content, info, nil

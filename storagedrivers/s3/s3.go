@@ -83,9 +83,12 @@ func (d *driver) look(ctx context.Context, key string) (storagedrivers.Info, str
 	if err != nil {
 		return storagedrivers.Info{}, "", mapReadError(ctx, err)
 	}
+	if head.ContentLength == nil {
+		return storagedrivers.Info{}, "", s3Service.Foreign("an object without a length")
+	}
 	return storagedrivers.Info{
 		Key:         key,
-		Size:        aws.ToInt64(head.ContentLength),
+		Size:        *head.ContentLength,
 		ModTime:     aws.ToTime(head.LastModified),
 		ETag:        strong(head.ETag),
 		ContentType: storagedrivers.ContentType(key),

@@ -271,6 +271,7 @@ func comparing(t *testing.T, status func(*http.Request) int) (d *driver, sent fu
 			_, _ = w.Write([]byte(`<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>`))
 		case r.Method == http.MethodHead && strings.Contains(r.URL.Path, probePrefix):
 			w.Header().Set("ETag", `"own"`)
+			w.Header().Set("Content-Length", "0")
 		case r.Method == http.MethodHead:
 			w.WriteHeader(http.StatusNotFound)
 		default:

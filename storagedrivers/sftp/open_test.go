@@ -262,7 +262,7 @@ func TestListingWithoutTypes(t *testing.T) {
 	put(t, d, "object", []byte("content"), create)
 	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
 	test.Is(t, err, nil)
-	var listed []string
+	listed := make([]string, 0, len(page.Objects))
 	for _, info := range page.Objects {
 		listed = append(listed, fmt.Sprint(info.Key, " ", info.Size))
 		stat, err := d.Stat(t.Context(), info.Key)

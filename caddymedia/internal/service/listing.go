@@ -128,8 +128,8 @@ type finder struct {
 // isDeep reports whether the list has everything below its folder.
 func (f *finder) isDeep() bool { return f.Search != "" || f.Recursive }
 
-// position is the progress of a list: the page of the storage, and the last key examined. A storage's
-// own cursors only separate its pages. In an order by time or size, Time and Size are those of the last item.
+// position is the progress of a list: the page of the storage, and the last key of it that was examined.
+// A storage's own cursors only separate its pages. In an order by time or size, Time and Size are those of the last item.
 type position struct {
 	Page  string `json:"p,omitempty"`
 	After string `json:"a,omitempty"`
@@ -201,7 +201,7 @@ func (f *finder) find(ctx, bounded context.Context, at position) (position, erro
 		if page.Next == "" {
 			return position{}, nil
 		}
-		at.Page = page.Next
+		at = position{Page: page.Next} // whose names may be before those of this page
 		f.page.Incomplete = f.isDeep() && (f.page.Examined >= f.MaxExamined || bounded.Err() != nil)
 		if f.page.Incomplete || f.found() >= f.Limit {
 			f.page.Incomplete = f.page.Incomplete && f.found() < f.Limit

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -177,6 +178,46 @@ func TestListItemsMeanwhile(t *testing.T) {
 		q.Cursor = first.Next
 		if second, err := s.ListItems(t.Context(), q); err != nil || len(second.Items) != 2 || second.Next != "" {
 			t.Errorf("%s: %+v, %v", order, second, err)
+		}
+	}
+}
+
+// groups are pages of a storage whose names are not in one order, as those of a service that puts the
+// folders first.
+type groups struct {
+	*memory.Driver
+	pages []storagedrivers.Page
+}
+
+func (g groups) List(_ context.Context, o storagedrivers.ListOptions) (storagedrivers.Page, error) {
+	n, _ := strconv.Atoi(o.Cursor)
+	page := g.pages[n]
+	if n++; n < len(g.pages) {
+		page.Next = strconv.Itoa(n)
+	}
+	return page, nil
+}
+
+// TestListItemsOfUnorderedPages: nothing is left out, and nothing is listed twice.
+func TestListItemsOfUnorderedPages(t *testing.T) {
+	t.Parallel()
+	const root = "img/webp/"
+	of := func(names ...string) (objects []storagedrivers.Info) {
+		for _, name := range names {
+			objects = append(objects, storagedrivers.Info{Key: root + name, Size: 1})
+		}
+		return objects
+	}
+	parts := partsOf(t)
+	parts.Storages[0].Driver = groups{memory.New(), []storagedrivers.Page{
+		{Objects: of("a.png", "m.png"), Folders: []string{root + "sub/"}}, {Objects: of("b.png", "z.png")}, {Objects: of("c.png")},
+	}}
+	s := start(t, parts)
+	for _, limit := range []int{1, 2, 3, 100} {
+		names, _ := pages(t, s.query(t, func(q *ItemQuery) { q.Limit = limit }))
+		slices.Sort(names)
+		if want := []string{"a.png", "b.png", "c.png", "m.png", "sub/", "z.png"}; !slices.Equal(names, want) {
+			t.Errorf("pages of %d have %v, want %v", limit, names, want)
 		}
 	}
 }
