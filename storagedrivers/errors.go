@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/caddymedia/media/internal/guard"
+	"github.com/caddymedia/media/storagedrivers/guard"
 )
 
 // Errors of drivers, in addition to fs.ErrNotExist, fs.ErrExist and fs.ErrPermission.

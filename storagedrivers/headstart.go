@@ -10,7 +10,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/caddymedia/media/internal/guard"
+	"github.com/caddymedia/media/storagedrivers/guard"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 

@@ -16,7 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
-	"github.com/caddymedia/media/internal/guard"
+	"github.com/caddymedia/media/storagedrivers/guard"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 

@@ -17,8 +17,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/derived"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/guard"
 )
 
 func variantsCommand() *cobra.Command {

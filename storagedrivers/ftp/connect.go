@@ -21,8 +21,8 @@ import (
 
 	jftp "github.com/jlaffaye/ftp"
 
-	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/guard"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 

@@ -9,8 +9,8 @@ import (
 	"path"
 	"slices"
 
-	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/guard"
 )
 
 // A commit changes one name by one system call: link(2) to create, rename(2) to replace, unlink(2).

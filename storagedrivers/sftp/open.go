@@ -7,8 +7,8 @@ import (
 	"io"
 	"io/fs"
 
-	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/guard"
 )
 
 // openAttempts bounds how often an object may be replaced while it is opened.

@@ -9,8 +9,8 @@ import (
 
 	pkgsftp "github.com/pkg/sftp"
 
-	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/guard"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/tokens"
-	"github.com/caddymedia/media/internal/guard"
+	"github.com/caddymedia/media/storagedrivers/guard"
 )
 
 // The errors of [Issuer.Attempt].

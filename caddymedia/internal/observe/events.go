@@ -11,7 +11,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
-	"github.com/caddymedia/media/internal/guard"
+	"github.com/caddymedia/media/storagedrivers/guard"
 )
 
 // The events of the app in Caddy's event system. Those of items carry:

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/guard"
 )
 
 // A multipart upload is a partial upload without bytes, and its parts are partial uploads whose IDs begin like its own. So

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/guard"
 )
 
 // SweepOptions select leftovers, and whether they are removed.

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/guard"
 )
 
 // Health is the result of the checks of a storage.

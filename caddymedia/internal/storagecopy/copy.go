@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/guard"
 )
 
 // Options select the items and control the copy.

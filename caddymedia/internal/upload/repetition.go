@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/guard"
 )
 
 // clockError is how far the clocks of nodes and of backends may differ: they are set by NTP, and some

@@ -13,7 +13,7 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/caddymedia/media/caddymedia/tokens"
-	"github.com/caddymedia/media/internal/guard"
+	"github.com/caddymedia/media/storagedrivers/guard"
 )
 
 const (

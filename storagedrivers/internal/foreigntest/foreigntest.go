@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/internal/guard"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/guard"
 	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 

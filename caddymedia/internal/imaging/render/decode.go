@@ -14,7 +14,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/imaging/icc"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
 	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
-	"github.com/caddymedia/media/internal/guard"
+	"github.com/caddymedia/media/storagedrivers/guard"
 )
 
 // ErrPanic means that a decoder or an encoder panicked on an image.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/caddymedia/media/internal/guard"
+	"github.com/caddymedia/media/storagedrivers/guard"
 )
 
 // TestPanics: a panic is the error of its call, wherever it runs, and has its stack. Other errors stay as

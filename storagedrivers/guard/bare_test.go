@@ -13,7 +13,7 @@ import (
 
 // bare are the files that begin goroutines without this package, and why a panic there needs no guard.
 var bare = map[string]string{
-	"internal/guard/guard.go": "is the guard",
+	"storagedrivers/guard/guard.go": "is the guard",
 
 	"caddymedia/internal/access/request.go":          "uses the token store by Call",
 	"caddymedia/internal/derived/maker.go":           "makes images by CallAs",
@@ -99,7 +99,7 @@ func goroutines(file *ast.File) (at []token.Pos) {
 	var calls []token.Pos // of a method Go
 	guarded := false
 	for _, imported := range file.Imports {
-		guarded = guarded || strings.HasSuffix(imported.Path.Value, `/internal/guard"`)
+		guarded = guarded || strings.HasSuffix(imported.Path.Value, `/storagedrivers/guard"`)
 		if slices.Contains(beginners, imported.Path.Value) {
 			at = append(at, imported.Pos())
 		}
