@@ -199,6 +199,28 @@ func TestCopiedFolders(t *testing.T) {
 	})
 }
 
+// TestRefusedFolders: a folder has the names of folders of items, and markers are of this package alone.
+func TestRefusedFolders(t *testing.T) {
+	t.Parallel()
+	f := newFront(t, all...)
+	for name, target := range map[string]string{
+		"no name": docs + "//", "below nothing": docs + "/a//", "of uploads": docs + "/@uploads/", "marker": docs + "/a/!@folder",
+		"marker as a folder": docs + "/!@FOLDER/a.txt", "restricted": docs + "/a.php/", "sanitized": "file-content/A B/",
+		"long": docs + "/" + strings.Repeat("x", 256) + "/", "item below nothing": docs + "/a//x",
+	} {
+		a := f.do(t, call{method: http.MethodPut, key: target})
+		if a.Code != "InvalidRequest" {
+			t.Errorf("%s: %d %s %s", name, a.status, a.Code, a.Message)
+		}
+		if strings.HasSuffix(name, "below nothing") && strings.Contains(a.Message, "sanitize") {
+			t.Errorf("%s: %s", name, a.Message)
+		}
+	}
+	if left := f.site.Keys(t, ""); len(left) > 0 {
+		t.Errorf("stored: %q", left)
+	}
+}
+
 func TestConditionsOfFolders(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, all...)

@@ -336,14 +336,6 @@ func TestRefusedObjects(t *testing.T) {
 		"no bucket":               {"file-nothing", "a.txt", "x", "NoSuchBucket"},
 		"no kind":                 {"nothing", "a.txt", "x", "NoSuchBucket"},
 		"folder with bytes":       {docs, "a/", "x", "InvalidRequest"},
-		"folder without a name":   {docs, "/", "", "InvalidRequest"},
-		"folder below nothing":    {docs, "a//", "", "InvalidRequest"},
-		"folder of uploads":       {docs, "@uploads/", "", "InvalidRequest"},
-		"marker of a folder":      {docs, "a/!@folder", "", "InvalidRequest"},
-		"marker as a folder":      {docs, "!@FOLDER/a.txt", "x", "InvalidRequest"},
-		"restricted empty folder": {docs, "a.php/", "", "InvalidRequest"},
-		"sanitized folder":        {"file-content", "A B/", "", "InvalidRequest"},
-		"long folder":             {docs, strings.Repeat("x", 256) + "/", "", "InvalidRequest"},
 	} {
 		_, err := f.PutObject(t.Context(), &awss3.PutObjectInput{Bucket: &tt.bucket, Key: &tt.key, Body: strings.NewReader(tt.text)})
 		wantCode(t, name, err, tt.want)
