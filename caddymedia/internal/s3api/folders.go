@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/caddymedia/media/caddymedia/internal/access"
 	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
@@ -17,6 +15,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/naming"
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/guard"
 )
 
 // A client makes a folder by an object without bytes under a key that ends with a slash. Such a key is no
@@ -231,8 +230,7 @@ func (q *request) removeFolder(folder string, matches func(storagedrivers.Info) 
 // such as those that deleted objects leave.
 func (l *listing) filled(ctx context.Context, folders []string) ([]string, error) {
 	first := make([]storagedrivers.Info, len(folders))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
+	group, ctx := guard.WithContext(ctx, atOnce)
 	for i, folder := range folders {
 		name, after := l.alias.Filename(folder), ""
 		switch {
