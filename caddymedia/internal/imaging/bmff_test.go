@@ -128,6 +128,16 @@ func TestShownSize(t *testing.T) {
 	}
 }
 
+// TestApertureOfAVIF: like browsers, the size of an AVIF ignores its aperture, but not its rotation.
+func TestApertureOfAVIF(t *testing.T) {
+	t.Parallel()
+	file := heif("avif", []bmffItem{{"av01", "pixels", 12, 34, nil, false}}, properties(1, aperture(8, 1, 10, 1), bmffBox("irot", []byte{1})))
+	info, err := check(file, "avif", imaging.Options{})
+	if err != nil || info.Width != 34 || info.Height != 12 {
+		t.Errorf("%d x %d (%v)", info.Width, info.Height, err)
+	}
+}
+
 // TestUnsuitableHEIF: an image sequence without a still image, and the short form, are called so.
 func TestUnsuitableHEIF(t *testing.T) {
 	t.Parallel()
