@@ -208,7 +208,8 @@ func (w *bmffFile) meta(s *source, b box) error {
 	if err := s.read(content); err != nil {
 		return err
 	}
-	w.items = &itemList{at: b.from, items: map[uint32]*item{}}
+	// Browsers show all of an AVIF. Only programs for HEIC obey an aperture.
+	w.items = &itemList{at: b.from, items: map[uint32]*item{}, crops: w.info.Format == HEIC}
 	return w.items.parse(content, int(b.body-b.from))
 }
 

@@ -38,6 +38,7 @@ type property struct {
 // itemList is the content of a meta box.
 type itemList struct {
 	at         int64 // offset in the file
+	crops      bool  // images are shown without the edges outside of their clean aperture
 	primary    uint32
 	items      map[uint32]*item
 	properties []property
@@ -273,7 +274,7 @@ func (l *itemList) describe() {
 			it.width, it.height = int(be32(p.data[4:])), int(be32(p.data[8:]))
 		case p.kind == "irot" && len(p.data) >= 1 && p.data[0]&1 != 0:
 			it.changes = append(it.changes, change{turn: true})
-		case p.kind == "clap" && len(p.data) >= 16:
+		case p.kind == "clap" && len(p.data) >= 16 && l.crops:
 			c := change{width: rounded(p.data), height: rounded(p.data[8:])}
 			if c.width > 0 && c.height > 0 {
 				it.changes = append(it.changes, c)

@@ -72,12 +72,12 @@ func endless(file []byte) []byte {
 	return joined(file[:at], u32(0), file[at+4:])
 }
 
-// properties returns boxes of a meta box that give the first item properties, besides those of so
-// many sizes.
-func properties(sizes int, list ...[]byte) []byte {
-	uses := []byte{byte(len(list))}
+// properties returns a box of a meta box that gives the first item properties. One item has a size,
+// which is the first property.
+func properties(list ...[]byte) []byte {
+	uses := append(make([]byte, 0, 1+len(list)), byte(len(list)))
 	for i := range list {
-		uses = append(uses, byte(sizes+1+i))
+		uses = append(uses, byte(2+i))
 	}
 	return bmffBox("iprp", bmffBox("ipco", list...), fullBox("ipma", 0, u32(1), u16(1), uses))
 }
@@ -99,17 +99,17 @@ func TestShownSize(t *testing.T) {
 		more          []byte
 		width, height int
 	}{
-		"aperture":                  {[]bmffItem{hevc}, properties(1, aperture(451, 1, 461, 1)), 451, 461},
-		"a fraction":                {[]bmffItem{hevc}, properties(1, aperture(901, 2, 921, 2)), 451, 461},
-		"larger than the image":     {[]bmffItem{hevc}, properties(1, aperture(500, 1, 461, 1)), 452, 461},
-		"of no denominator":         {[]bmffItem{hevc}, properties(1, aperture(451, 0, 461, 1)), 452, 462},
-		"of nothing":                {[]bmffItem{hevc}, properties(1, aperture(0, 1, 461, 1)), 452, 462},
-		"cropped, then turned":      {[]bmffItem{hevc}, properties(1, aperture(300, 1, 461, 1), turn), 461, 300},
-		"turned, then cropped":      {[]bmffItem{hevc}, properties(1, turn, aperture(300, 1, 451, 1)), 300, 451},
-		"turned twice":              {[]bmffItem{hevc}, properties(1, turn, turn), 452, 462},
-		"on its head, and mirrored": {[]bmffItem{hevc}, properties(1, half, mirror), 452, 462},
-		"identity":                  {identity, properties(1, turn), 462, 452},
-		"identity of an identity":   {again, properties(1, aperture(300, 1, 300, 1)), 300, 300},
+		"aperture":                  {[]bmffItem{hevc}, properties(aperture(451, 1, 461, 1)), 451, 461},
+		"a fraction":                {[]bmffItem{hevc}, properties(aperture(901, 2, 921, 2)), 451, 461},
+		"larger than the image":     {[]bmffItem{hevc}, properties(aperture(500, 1, 461, 1)), 452, 461},
+		"of no denominator":         {[]bmffItem{hevc}, properties(aperture(451, 0, 461, 1)), 452, 462},
+		"of nothing":                {[]bmffItem{hevc}, properties(aperture(0, 1, 461, 1)), 452, 462},
+		"cropped, then turned":      {[]bmffItem{hevc}, properties(aperture(300, 1, 461, 1), turn), 461, 300},
+		"turned, then cropped":      {[]bmffItem{hevc}, properties(turn, aperture(300, 1, 451, 1)), 300, 451},
+		"turned twice":              {[]bmffItem{hevc}, properties(turn, turn), 452, 462},
+		"on its head, and mirrored": {[]bmffItem{hevc}, properties(half, mirror), 452, 462},
+		"identity":                  {identity, properties(turn), 462, 452},
+		"identity of an identity":   {again, properties(aperture(300, 1, 300, 1)), 300, 300},
 		"thumbnail as the primary":  {small, fullBox("iref", 0, bmffBox("thmb", u16(1, 1, 2))), 452, 462},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,6 +125,16 @@ func TestShownSize(t *testing.T) {
 			}
 			expectLimit(t, file, "heic", imaging.Options{MaxPixels: 452*462 - 1}, "the image has 208,824 pixels, at most 208,823 are allowed")
 		})
+	}
+}
+
+// TestApertureOfAVIF: like browsers, the size of an AVIF ignores its aperture, but not its rotation.
+func TestApertureOfAVIF(t *testing.T) {
+	t.Parallel()
+	file := heif("avif", []bmffItem{{"av01", "pixels", 12, 34, nil, false}}, properties(aperture(8, 1, 10, 1), bmffBox("irot", []byte{1})))
+	info, err := check(file, "avif", imaging.Options{})
+	if err != nil || info.Width != 34 || info.Height != 12 {
+		t.Errorf("%d x %d (%v)", info.Width, info.Height, err)
 	}
 }
 

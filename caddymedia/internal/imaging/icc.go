@@ -76,27 +76,28 @@ func (i Info) ToSRGB(r io.ReadSeeker) (*icc.Transform, error) {
 		return nil, nil
 	}
 	parts := &stripReader{in: r, layout: layout{spans: i.colors.profile}}
-	profile, err := readProfile(parts, i.Format == PNG)
+	profile := readProfile(parts, i.Format == PNG)
 	if parts.err != nil && !errors.Is(parts.err, io.EOF) {
 		return nil, parts.err
-	}
-	if err != nil {
-		return nil, nil
 	}
 	t, _ := icc.Parse(profile)
 	return t, nil
 }
 
-// readProfile reads a profile, which is compressed in a PNG.
-func readProfile(in io.Reader, compressed bool) ([]byte, error) {
+// readProfile reads a profile, which is compressed in a PNG. It returns nil for a damaged one.
+func readProfile(in io.Reader, compressed bool) []byte {
 	if compressed {
 		z, err := zlib.NewReader(in)
 		if err != nil {
-			return nil, err
+			return nil
 		}
 		in = z
 	}
-	return io.ReadAll(io.LimitReader(in, icc.MaxSize+1))
+	profile, err := io.ReadAll(io.LimitReader(in, icc.MaxSize+1))
+	if err != nil {
+		return nil
+	}
+	return profile
 }
 
 // pngColors are the colour chunks of a PNG (W3C PNG, 11.3.2). Without them its colours are those of

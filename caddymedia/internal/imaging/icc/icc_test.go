@@ -149,10 +149,10 @@ func TestGrey(t *testing.T) {
 		} {
 			transform, err := icc.Parse(profile)
 			imagingtest.Must(t, err)
-			var got, pixels, want []byte
-			for v := range 256 {
-				got, pixels = append(got, byte(v)), append(pixels, byte(v), byte(v), byte(v), 7)
-				want = append(want, byte(math.Round(255*srgb(math.Pow(float64(v)/255, g)))))
+			got, pixels, want := make([]byte, 256), bytes.Repeat([]byte{7}, 4*256), make([]byte, 256)
+			for v := range got {
+				got[v], want[v] = byte(v), byte(math.Round(255*srgb(math.Pow(float64(v)/255, g))))
+				copy(pixels[4*v:], []byte{byte(v), byte(v), byte(v)})
 			}
 			transform.Grey(got)
 			transform.Pixels(pixels)

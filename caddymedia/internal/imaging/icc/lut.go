@@ -1,7 +1,5 @@
 package icc
 
-import "math"
-
 // lut is a table from device colours to the connection space: curves, a grid, curves, a matrix, and
 // curves. All but the last are optional.
 type lut struct {
@@ -182,7 +180,7 @@ func fromLab(l, a, b float64) xyz {
 	inverse := func(t float64) float64 {
 		const delta = 6.0 / 29
 		if t > delta {
-			return math.Pow(t, 3)
+			return t * t * t
 		}
 		return 3 * delta * delta * (t - 4.0/29)
 	}

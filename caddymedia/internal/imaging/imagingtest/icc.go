@@ -67,7 +67,7 @@ func Display(primaries [3][]float64, curve []byte) []Tag {
 	if curve == nil {
 		curve = srgbCurve
 	}
-	var list []Tag
+	list := make([]Tag, 0, 2*len(primaries))
 	for i, name := range []string{"r", "g", "b"} {
 		list = append(list, Tag{name + "XYZ", append([]byte("XYZ \x00\x00\x00\x00"), Fixed(primaries[i]...)...)},
 			Tag{name + "TRC", curve})
@@ -124,13 +124,7 @@ func Table(kind string, channels, side int, rgb func(device []float64) [3]float6
 			straight()
 		}
 	}
-	device := make([]float64, channels)
-	points := int(math.Pow(float64(side), float64(channels)))
-	for i := range points {
-		for j, rest := channels-1, i; j >= 0; j, rest = j-1, rest/side {
-			device[j] = float64(rest%side) / float64(side-1)
-		}
-		lab := labOf(rgb(device))
+	for _, lab := range labs(channels, side, rgb) {
 		scale := [3]float64{1, 1, 1}
 		if kind == "mft2" {
 			scale = [3]float64{65280.0 / 65535, 256.0 / 257, 256.0 / 257}
@@ -145,6 +139,19 @@ func Table(kind string, channels, side int, rgb func(device []float64) [3]float6
 		}
 	}
 	return Tag{"A2B0", b}
+}
+
+// labs returns the CIELAB coordinates at the points of a grid.
+func labs(channels, side int, rgb func(device []float64) [3]float64) [][3]float64 {
+	device := make([]float64, channels)
+	list := make([][3]float64, int(math.Pow(float64(side), float64(channels))))
+	for i := range list {
+		for j, rest := channels-1, i; j >= 0; j, rest = j-1, rest/side {
+			device[j] = float64(rest%side) / float64(side-1)
+		}
+		list[i] = labOf(rgb(device))
+	}
+	return list
 }
 
 // labOf returns the CIELAB coordinates of a colour of sRGB at D50.

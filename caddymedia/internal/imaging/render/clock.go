@@ -13,7 +13,7 @@ type Clock func() (worked func() time.Duration)
 
 // Elapsed is the Clock that counts all time, also while other programs have the processor.
 func Elapsed() func() time.Duration {
-	start := time.Now()
+	start := time.Now() //nolint:forbidigo // this is the clock
 	return func() time.Duration { return time.Since(start) }
 }
 
@@ -31,23 +31,23 @@ func (c Clock) limited(ctx context.Context, limit time.Duration, f func(context.
 	defer runtime.UnlockOSThread()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	worked, end := c(), time.Now().Add(patience*limit)
+	worked := c()
 	go func() {
-		next := time.NewTimer(limit)
+		next, end := time.NewTimer(limit), time.NewTimer(patience*limit)
 		defer next.Stop()
+		defer end.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-next.C:
-			}
-			switch left := limit - worked(); {
-			case left <= 0:
-				cancel(ErrTime)
-			case !time.Now().Before(end):
+			case <-end.C:
 				cancel(errStarved)
-			default:
-				next.Reset(min(max(left, limit/100), time.Until(end)))
+			case <-next.C:
+				left := limit - worked()
+				if left <= 0 {
+					cancel(ErrTime)
+				}
+				next.Reset(max(left, limit/100))
 			}
 		}
 	}()

@@ -82,8 +82,10 @@ func TestColors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, o := range []render.Output{
-				{Format: imaging.WebP}, {Format: imaging.WebP, Box: scale.Box{Width: 8}},
-				{Format: imaging.JPEG, Box: scale.Box{Width: 8}}, {Format: imaging.PNG, Box: scale.Box{Width: 8}},
+				{Format: imaging.WebP},
+				{Format: imaging.WebP, Box: scale.Box{Width: 8}},
+				{Format: imaging.JPEG, Box: scale.Box{Width: 8}},
+				{Format: imaging.PNG, Box: scale.Box{Width: 8}},
 			} {
 				file := output(t, c.file, c.ext, o)
 				info := checked(t, file, o.Format.Extension())
@@ -117,9 +119,9 @@ func TestColorsOfAnimation(t *testing.T) {
 	size = len(file) - 8
 	copy(file[4:], []byte{byte(size), byte(size >> 8), byte(size >> 16), byte(size >> 24)})
 	r := recorded(t, file, "webp")
-	var got []string
-	for _, frame := range r.frames {
-		got = append(got, word(frame))
+	got := make([]string, len(r.frames))
+	for i, frame := range r.frames {
+		got[i] = word(frame)
 	}
 	imagingtest.Same(t, got, []string{"BBBB", "RRRR", "GGGG"})
 }

@@ -141,15 +141,17 @@ func TestTimeOfBusyMachine(t *testing.T) {
 	info := checked(t, file, "jpg")
 	rendition := render.Output{Format: imaging.WebP, Box: scale.Box{Width: 10}, FirstFrame: true}
 	for name, c := range map[string]struct {
-		share   float64
-		seconds time.Duration // of each step
-		want    error
+		share float64
+		pause time.Duration // of each step
+		want  error
 	}{
-		"in time": {1, 19, nil}, "slow": {0.25, 79, nil}, "late": {0.25, 81, render.ErrTime}, "stalled": {0.01, 101, render.ErrBusy},
+		"in time": {1, 19 * time.Second, nil},
+		"slow":    {0.25, 79 * time.Second, nil},
+		"late":    {0.25, 81 * time.Second, render.ErrTime},
+		"stalled": {0.01, 101 * time.Second, render.ErrBusy},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			pause := c.seconds * time.Second
-			r := &recorder{before: func(ctx context.Context) error { return sleep(ctx, pause) }}
+			r := &recorder{before: func(ctx context.Context) error { return sleep(ctx, c.pause) }}
 			m := render.NewMaker(r, render.Limits{})
 			m.Clock = waiting(c.share)
 			_, err := variantOf(t.Context(), m, bytes.NewReader(file), info, render.Options{})
@@ -159,7 +161,7 @@ func TestTimeOfBusyMachine(t *testing.T) {
 			imagingtest.Must(t, err, name)
 			imagingtest.Is(t, made[0].Err, c.want, name, "a rendition")
 			imagingtest.Equal(t, errors.Is(made[0].Err, render.ErrNone), errors.Is(c.want, render.ErrTime), name, "a rendition: there is none")
-			err = m.Check(t.Context(), &pausing{Reader: bytes.NewReader(file), pause: pause}, info)
+			err = m.Check(t.Context(), &pausing{Reader: bytes.NewReader(file), pause: c.pause}, info)
 			imagingtest.Is(t, err, c.want, name, "decoding")
 			_, refused := errors.AsType[*imaging.TooLargeError](err)
 			imagingtest.Equal(t, refused, errors.Is(c.want, render.ErrTime), name, "decoding: it is refused")
