@@ -142,8 +142,8 @@ func TestPartsAtOnce(t *testing.T) {
 	}
 }
 
-// TestPartsReadOnce: a completion reads each part once: those that the final upload was created of are not
-// looked for again when it is finished.
+// TestPartsReadOnce: a completion reads each part once: those that the final upload was created of
+// are not looked for again when it is finished.
 func TestPartsReadOnce(t *testing.T) {
 	t.Parallel()
 	d := memory.New()

@@ -43,8 +43,8 @@ type Record struct {
 	Alias     string `json:"alias,omitempty"`
 	SubFolder string `json:"sub_folder,omitempty"`
 	Filename  string `json:"filename,omitempty"`
-	// Metadata is the header Upload-Metadata as received, or the ID of the multipart upload whose parts a
-	// final upload joins.
+	// Metadata is the header Upload-Metadata as received, or the ID of the multipart upload whose
+	// parts a final upload joins.
 	Metadata string `json:"metadata,omitempty"`
 
 	// Length in bytes, or [Unknown].
