@@ -149,7 +149,7 @@ func TestPartsReadOnce(t *testing.T) {
 	d := memory.New()
 	s := storeOn(t, d)
 	m := s.multipart(t)
-	var ids []string
+	ids := make([]string, 0, 3)
 	for number := range 3 {
 		part := s.partOf(t, m, number+1, "part")
 		if err := part.CompletePart(t.Context(), m); err != nil {
