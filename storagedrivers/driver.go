@@ -41,9 +41,9 @@ type Driver interface {
 	// called again after ErrUnavailable, with the same options. A driver whose replies may get lost
 	// should therefore recognise its own object.
 	//
-	// A backend with folders may hold no object beside a folder of its name. If the folder has objects,
-	// or if an object has the name of a folder of key, the error is [ErrInvalidKey]. Folders without
-	// objects, such as those that deletions leave, make room for key.
+	// A backend with folders may hold no object beside a folder of its name. If the folder has
+	// objects, or if an object has the name of a folder of key, the error is [ErrInvalidKey].
+	// Folders without objects, such as those that deletions leave, make room for key.
 	Put(ctx context.Context, key string, r io.ReadSeeker, opts PutOptions) (Info, error)
 
 	// Open returns the bytes of rng and the Info of the whole object. ctx governs the reader until

@@ -11,8 +11,8 @@ import (
 // Errors of drivers, in addition to fs.ErrNotExist, fs.ErrExist and fs.ErrPermission.
 var (
 	// ErrInvalidKey means that a key did not pass [ValidKey], or that the backend cannot hold it: a
-	// folder with objects has that name, an object has that of one of its folders, or a link leads out
-	// of the root.
+	// folder with objects has that name, an object has that of one of its folders, or a link leads
+	// out of the root.
 	ErrInvalidKey = errors.New("invalid key")
 	// ErrInvalidRange means that a range begins at or past the end of the object.
 	ErrInvalidRange = errors.New("invalid range")

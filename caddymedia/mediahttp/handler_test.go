@@ -241,8 +241,8 @@ func Example() {
 	// Output: 401 without a token
 }
 
-// TestBodyOfTheSite: a body that a handler before the service ends, as request_body with max_size does
-// if its length is not known before, is refused with 413 in the form of the endpoint.
+// TestBodyOfTheSite: a body that a handler before the service ends, as request_body with max_size
+// does if its length is not known before, is refused with 413 in the form of the endpoint.
 func TestBodyOfTheSite(t *testing.T) {
 	t.Parallel()
 	s := may("upload", "replace", "delete")(t)

@@ -318,7 +318,8 @@ func TestDocsProbe(t *testing.T) {
 	}
 }
 
-// TestDocsRestore runs the commands of the backup and of the trial of its restore, in folders of the test.
+// TestDocsRestore runs the commands of the backup and of the trial of its restore, in folders of
+// the test.
 func TestDocsRestore(t *testing.T) {
 	servers.Program(t, "tar")
 	program, err := os.Executable()

@@ -361,8 +361,8 @@ func grammarLines(grammar string) map[string]bool {
 	return lines
 }
 
-// TestDocsSiteLimit: with the documented limit of a site, a body that is too long is refused in the form of the
-// service, by Caddy or, if its length is not known before, by the service.
+// TestDocsSiteLimit: with the documented limit of a site, a body that is too long is refused in the
+// form of the service, by Caddy or, if its length is not known before, by the service.
 func TestDocsSiteLimit(t *testing.T) {
 	limit := pages.Example(t, "troubleshooting.md", "caddyfile", "request_body")
 	s := site.Start(t, site.Basic, strings.ReplaceAll(limit, "50MB", "1KB")+"media")

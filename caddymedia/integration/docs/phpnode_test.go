@@ -295,8 +295,8 @@ RuntimeException PHP has not received a.jpg: its error 8
 	}
 }
 
-// TestClientsOfASilentServer: a visitor does not wait without end for a ticket of a server that is silent. The
-// clients wait for 30 seconds, here for one.
+// TestClientsOfASilentServer: a visitor does not wait without end for a ticket of a server that is
+// silent. The clients wait for 30 seconds, here for one.
 func TestClientsOfASilentServer(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")

@@ -261,12 +261,12 @@ func ConditionOf(
 	}, nil
 }
 
-// encodedTag matches an entity tag of an answer that Caddy's directive encode has compressed: it adds
-// the encoding to the tag, and removes it from If-None-Match alone.
+// encodedTag matches an entity tag of an answer that Caddy's directive encode has compressed: it
+// adds the encoding to the tag, and removes it from If-None-Match alone.
 var encodedTag = regexp.MustCompile(`((?:W/)?)"([^"]*)-(?:gzip|zstd|br)"`)
 
-// TagsOf returns the entity tags in all lines of a header. A tag of a compressed answer is followed by
-// that of the item.
+// TagsOf returns the entity tags in all lines of a header. A tag of a compressed answer is followed
+// by that of the item.
 func TagsOf(header http.Header, name string) string {
 	return encodedTag.ReplaceAllString(strings.Join(header.Values(name), ", "), `$0, $1"$2"`)
 }

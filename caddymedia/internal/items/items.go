@@ -1,7 +1,7 @@
-// Package items is the API of stored items: lists, deletions, moves, copies, replacements and signed addresses,
-// for clients with a token and for callers that the panel or Caddy's admin endpoint knows. It stores no new items
-// and sends no content: these are packages uploads and serve. Begin with [Endpoint], [Serve] and [Sign], and the
-// actions of an address.
+// Package items is the API of stored items: lists, deletions, moves, copies, replacements and
+// signed addresses, for clients with a token and for callers that the panel or Caddy's admin
+// endpoint knows. It stores no new items and sends no content: these are packages uploads and
+// serve. Begin with [Endpoint], [Serve] and [Sign], and the actions of an address.
 package items
 
 import (
@@ -320,7 +320,8 @@ type listAnswer struct {
 	// Folders relative to the alias; nil for one item.
 	Folders []string `json:"folders,omitzero"`
 	Next    string   `json:"next,omitempty"`
-	// Total is the number of items of all pages, in another order than by name. Otherwise it is nil.
+	// Total is the number of items of all pages, in another order than by name. Otherwise it is
+	// nil.
 	Total *int `json:"total,omitempty"`
 	// Complete is false if the search ended before the list. Otherwise it is nil.
 	Complete *bool `json:"complete,omitempty"`

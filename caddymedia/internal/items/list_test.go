@@ -49,7 +49,8 @@ func TestItems(t *testing.T) {
 	}
 }
 
-// TestItemsTotal: each page of a list in another order than by name has the number of items of all pages.
+// TestItemsTotal: each page of a list in another order than by name has the number of items of all
+// pages.
 func TestItemsTotal(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)

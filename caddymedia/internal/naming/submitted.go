@@ -28,8 +28,8 @@ func Decode(submitted string) string {
 // FileNameOf returns the last segment of a submitted path, decoded like by [Decode]. It may be empty.
 func FileNameOf(submitted string) string { return Base(Decode(withoutTrails(submitted))) }
 
-// withoutTrails returns a submitted name without backslashes that are the second bytes of letters, as in
-// Shift_JIS and Big5. They are no separators of a path.
+// withoutTrails returns a submitted name without backslashes that are the second bytes of letters,
+// as in Shift_JIS and Big5. They are no separators of a path.
 func withoutTrails(submitted string) string {
 	if utf8.ValidString(submitted) || submitted[0] == '\\' || len(submitted) > 1 && submitted[1] == ':' {
 		return submitted // a path of Windows begins so

@@ -95,8 +95,8 @@ func (u *Upload) Finish(ctx context.Context, f Finishing) item.Failures {
 		a.repetition = u.unknownAttempt()
 	}
 	defer a.end(ctx)
-	// Another process may have finished the upload before, and may even have removed a part of it only:
-	// then there is an outcome.
+	// Another process may have finished the upload before, and may even have removed a part of it
+	// only: then there is an outcome.
 	if err := u.reload(ctx, u.parts); err != nil || !u.isDue() {
 		return failuresOf(err)
 	}

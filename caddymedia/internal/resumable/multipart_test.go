@@ -172,14 +172,14 @@ func TestPartsAtOnce(t *testing.T) {
 	}
 }
 
-// TestPartsReadOnce: a completion reads each part once: those that the final upload was created of are not
-// looked for again when it is finished.
+// TestPartsReadOnce: a completion reads each part once: those that the final upload was created of
+// are not looked for again when it is finished.
 func TestPartsReadOnce(t *testing.T) {
 	t.Parallel()
 	d := memory.New()
 	s := storeOn(t, d)
 	m := s.multipart(t)
-	var ids []string
+	ids := make([]string, 0, 3)
 	for number := range 3 {
 		part := s.partOf(t, m, number+1, "part")
 		if err := part.CompletePart(t.Context(), m); err != nil {

@@ -93,8 +93,8 @@ func (u *Upload) Changed() time.Time { return u.changed }
 // more.
 func (u *Upload) Reload(ctx context.Context) error { return u.reload(ctx, nil) }
 
-// reload is Reload with the parts of the upload, if they are known. They are as they were found: one that
-// has ended since is noticed when its bytes are read.
+// reload is Reload with the parts of the upload, if they are known. They are as they were found:
+// one that has ended since is noticed when its bytes are read.
 func (u *Upload) reload(ctx context.Context, parts []*Upload) error {
 	fresh, err := u.store.loadWith(ctx, u.storage, recordKey(u.Owner, u.ID), parts)
 	switch {

@@ -271,8 +271,8 @@ func (s *Server) abort(ctx context.Context, running *service.Service, out *itemW
 }
 
 // staticError leaves the response to the caller of mediahttp.Handler.Serve, such as a site's
-// handle_errors. No cache stores it: without Cache-Control, one may keep a 404 for hours, while the item
-// of an address that was asked for too early is uploaded a moment later.
+// handle_errors. No cache stores it: without Cache-Control, one may keep a 404 for hours, while the
+// item of an address that was asked for too early is uploaded a moment later.
 func staticError(w http.ResponseWriter, status int, err error) error {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")

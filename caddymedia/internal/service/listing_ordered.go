@@ -14,7 +14,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Order is the order of a list of items. The folders of a list come first in an order by time or size.
+// Order is the order of a list of items. The folders of a list come first in an order by time or
+// size.
 type Order string
 
 // The orders. The zero Order is ByName.
@@ -33,8 +34,8 @@ func Orders() []Order {
 }
 
 const (
-	// maxOrdered is the largest number of items in a list with another order than ByName, that of its
-	// folders, and that of its variants.
+	// maxOrdered is the largest number of items in a list with another order than ByName, that of
+	// its folders, and that of its variants.
 	maxOrdered = 10_000
 	// orderedTime is how long a list is kept for its next pages.
 	orderedTime = time.Minute
@@ -45,8 +46,8 @@ const (
 	maxOrderedLists = 100
 )
 
-// ordered returns a page of a list in another order than that of the storage. It reads the whole list
-// for the first page, and for others unless lists has it.
+// ordered returns a page of a list in another order than that of the storage. It reads the whole
+// list for the first page, and for others unless lists has it.
 func (f *finder) ordered(ctx context.Context, at position, lists *orderedLists) (ItemPage, error) {
 	key := orderedKey{f.Alias, string(f.sum(nil))}
 	isFirst := at == position{}

@@ -104,7 +104,8 @@ func TestOrderIsRead(t *testing.T) {
 	})
 }
 
-// TestOrderedListsAreBounded: the lists that were not used for the longest time make room for others.
+// TestOrderedListsAreBounded: the lists that were not used for the longest time make room for
+// others.
 func TestOrderedListsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -163,8 +164,8 @@ func (a ancient) List(ctx context.Context, o storagedrivers.ListOptions) (storag
 	return page, err
 }
 
-// TestOrderTakesTooLong: a list of everything in another order than by name is refused at the end of its
-// time.
+// TestOrderTakesTooLong: a list of everything in another order than by name is refused at the end
+// of its time.
 func TestOrderTakesTooLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,6 @@
-// Package testservice is the harness of HTTP tests that need a running service: a [Site] is a service on one
-// storage in memory, behind its HTTP handler, with requests and expected answers as data. It starts no
-// Caddy. Begin with [New] and [Case].
+// Package testservice is the harness of HTTP tests that need a running service: a [Site] is a
+// service on one storage in memory, behind its HTTP handler, with requests and expected answers as
+// data. It starts no Caddy. Begin with [New] and [Case].
 package testservice
 
 import (

@@ -200,8 +200,8 @@ func (q *request) head(ctx context.Context, u *resumable.Upload) error {
 	return nil
 }
 
-// get responds with the item of a finished upload, or with the state of another one. It has the headers of
-// HEAD, since proxies that cache turn HEAD into GET.
+// get responds with the item of a finished upload, or with the state of another one. It has the
+// headers of HEAD, since proxies that cache turn HEAD into GET.
 func (q *request) get(ctx context.Context, u *resumable.Upload) error {
 	if err := q.finish(ctx, u, resumable.RecordRefusals); err != nil {
 		return err

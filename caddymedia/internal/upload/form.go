@@ -152,8 +152,8 @@ func (f *form) describe() (*part, error) {
 // oneMore returns the number of bytes to read in order to detect more than limit.
 func oneMore(limit int64) int64 { return min(limit, math.MaxInt64-1) + 1 }
 
-// value returns the value of a field in UTF-8. One of another declared character set is decoded, and
-// one of an unknown character set is returned as it is.
+// value returns the value of a field in UTF-8. One of another declared character set is decoded,
+// and one of an unknown character set is returned as it is.
 func (f *form) value(p *part) (string, error) {
 	b, err := io.ReadAll(io.LimitReader(p.body, oneMore(f.limits.MaxFieldSize)))
 	if err != nil {

@@ -50,7 +50,8 @@ func TestPartsInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestFieldInOtherCharset: a field that is not UTF-8 is read in the character set that its part declares.
+// TestFieldInOtherCharset: a field that is not UTF-8 is read in the character set that its part
+// declares.
 func TestFieldInOtherCharset(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ contentType, value, want string }{
