@@ -182,7 +182,7 @@ func TestPartsReadOnce(t *testing.T) {
 	ids := make([]string, 0, 3)
 	for number := range 3 {
 		part := s.partOf(t, m, number+1, "part")
-		if err := part.CompletePart(t.Context(), m); err != nil {
+		if err := part.CompletePart(t.Context(), m, nil); err != nil {
 			t.Fatal(err)
 		}
 		ids = append(ids, part.ID)

@@ -214,7 +214,7 @@ func TestListItemsOfUnorderedPages(t *testing.T) {
 	}}
 	s := start(t, parts)
 	for _, limit := range []int{1, 2, 3, 100} {
-		names, _ := pages(t, s.query(t, func(q *ItemQuery) { q.Limit = limit }))
+		names, _ := s.pages(t, s.query(t, func(q *ItemQuery) { q.Limit = limit }))
 		slices.Sort(names)
 		if want := []string{"a.png", "b.png", "c.png", "m.png", "sub/", "z.png"}; !slices.Equal(names, want) {
 			t.Errorf("pages of %d have %v, want %v", limit, names, want)
