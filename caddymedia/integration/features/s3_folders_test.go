@@ -39,7 +39,7 @@ func TestFoldersOfClients(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got []string
+			got := make([]string, 0, len(page.Contents)+len(page.CommonPrefixes))
 			for _, object := range page.Contents {
 				got = append(got, *object.Key)
 			}

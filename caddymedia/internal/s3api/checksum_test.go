@@ -10,6 +10,7 @@ import (
 	"hash/crc32"
 	"hash/crc64"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -40,7 +41,7 @@ func TestCompletionChecks(t *testing.T) {
 	complete := func(declared, sent string, header http.Header, element func(i int) string) answer {
 		const target = docs + "/a.bin"
 		created := f.do(t, call{method: http.MethodPost, key: target, query: "uploads=", header: http.Header{"X-Amz-Checksum-Algorithm": {declared}}})
-		id := created.element(t, "UploadId")
+		id := created.uploadID(t)
 		var list strings.Builder
 		for i, part := range parts {
 			c := call{method: http.MethodPut, key: target, query: fmt.Sprintf("partNumber=%d&uploadId=%s", i+1, id), body: string(part)}
@@ -81,10 +82,7 @@ func TestCompletionChecks(t *testing.T) {
 		check(algorithm+" of parts that were sent without", complete(algorithm, "", nil, right), "")
 		check(algorithm+" of parts that is not known", complete("", "", nil, right), "InvalidRequest")
 		check(algorithm+" of another part", complete("", algorithm, nil, func(int) string { return element(of(parts[1])) }), "BadDigest")
-		var joined []byte
-		for _, part := range parts {
-			joined = append(joined, checksumOf(algorithm, part)...)
-		}
+		joined := slices.Concat(checksumOf(algorithm, parts[0]), checksumOf(algorithm, parts[1]), checksumOf(algorithm, parts[2]))
 		check(algorithm+" of all parts", complete("", algorithm, header(of(joined), "COMPOSITE"), none), "")
 		check(algorithm+" of all parts with their number", complete(algorithm, "", header(of(joined)+"-3", ""), none), "")
 		check(algorithm+" of all parts with another number", complete(algorithm, "", header(of(joined)+"-2", ""), none), "BadDigest")

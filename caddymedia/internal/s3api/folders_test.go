@@ -187,8 +187,12 @@ func TestCopiedFolders(t *testing.T) {
 		f.put(t, docs, "a/", "")
 		f.put(t, docs, "b/1.txt", "x")
 		for _, tt := range []struct{ from, to, want string }{
-			{"a/", "c/", ""}, {"a/", "a/", ""}, {"b/", "d/", ""}, {"a/", "a.txt", "InvalidRequest"},
-			{"b/1.txt", "e/", "InvalidRequest"}, {"none/", "e/", "NoSuchKey"},
+			{"a/", "c/", ""},
+			{"a/", "a/", ""},
+			{"b/", "d/", ""},
+			{"a/", "a.txt", "InvalidRequest"},
+			{"b/1.txt", "e/", "InvalidRequest"},
+			{"none/", "e/", "NoSuchKey"},
 		} {
 			_, err := f.CopyObject(t.Context(), &awss3.CopyObjectInput{
 				Bucket: aws.String(docs), Key: &tt.to, CopySource: aws.String(docs + "/" + tt.from),

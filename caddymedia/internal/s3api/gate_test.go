@@ -27,7 +27,7 @@ var ways = map[string]func(t *testing.T, f *front, bucket, key, content string) 
 		if created.status != http.StatusOK {
 			return created
 		}
-		id := created.element(t, "UploadId")
+		id := created.uploadID(t)
 		part := f.do(t, call{method: http.MethodPut, key: target, query: "partNumber=1&uploadId=" + id, body: content})
 		if part.status != http.StatusOK {
 			f.do(t, call{method: http.MethodDelete, key: target, query: "uploadId=" + id})
@@ -47,15 +47,15 @@ var ways = map[string]func(t *testing.T, f *front, bucket, key, content string) 
 	},
 }
 
-// element returns the text of an element of the answer.
-func (a answer) element(t *testing.T, name string) string {
+// uploadID returns the ID of the multipart upload in the answer.
+func (a answer) uploadID(t *testing.T) string {
 	t.Helper()
-	_, rest, _ := strings.Cut(a.body, "<"+name+">")
-	text, _, ok := strings.Cut(rest, "</")
+	_, rest, _ := strings.Cut(a.body, "<UploadId>")
+	id, _, ok := strings.Cut(rest, "</")
 	if !ok {
-		t.Fatalf("%d %s has no %s", a.status, a.body, name)
+		t.Fatalf("%d %s has no ID", a.status, a.body)
 	}
-	return text
+	return id
 }
 
 // formVerdict uploads a file by a form: the folder of the key is the sub folder. It returns the status, and the key of the item.
@@ -304,7 +304,7 @@ func TestRefusedForms(t *testing.T) {
 	}
 	created := f.do(t, call{method: http.MethodPost, key: docs + "/b.txt", query: "uploads="})
 	for number, want := range map[string]int{"1": http.StatusOK, "10000": http.StatusOK, "%2B1": 400, "-1": 400, "0": 400, "10001": 400, "": 400, "1.0": 400} {
-		part := f.do(t, call{method: http.MethodPut, key: docs + "/b.txt", query: "partNumber=" + number + "&uploadId=" + created.element(t, "UploadId"), body: "x"})
+		part := f.do(t, call{method: http.MethodPut, key: docs + "/b.txt", query: "partNumber=" + number + "&uploadId=" + created.uploadID(t), body: "x"})
 		if part.status != want {
 			t.Errorf("part %q: %d %s, want %d", number, part.status, part.body, want)
 		}

@@ -204,7 +204,7 @@ func TestUploadsOfOthers(t *testing.T) {
 	if a := f.do(t, call{method: "GET", key: docs, query: "uploads"}); a.status != http.StatusOK || strings.Contains(a.body, "<Upload>") {
 		t.Errorf("uploads: %d %s", a.status, a.body)
 	}
-	own := f.do(t, call{method: "POST", key: docs + "/there.txt", query: "uploads"}).element(t, "UploadId")
+	own := f.do(t, call{method: "POST", key: docs + "/there.txt", query: "uploads"}).uploadID(t)
 	a := f.do(t, call{method: "POST", key: docs + "/there.txt", query: "uploadId=" + own, body: vars.Replace(
 		"<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>$PART</ETag></Part></CompleteMultipartUpload>")})
 	if a.Code != "InvalidPart" {
