@@ -157,6 +157,7 @@ var tested = map[string]string{
 	"curl -sS \"$SERVER":             "TestDocsFirstUpload",
 	"curl -sS -T":                    "TestDocsFirstUpload",
 	"curl -sSf -T":                   "TestS3Programs",
+	"curl -sSf -o copy.pdf":          "TestS3Programs",
 	"SERVER=":                        "TestDocsFirstUpload",
 	"KEY=":                           "TestDocsFirstUpload",
 	"for attempt":                    "TestDocsFirstUpload",
