@@ -19,7 +19,7 @@ import (
 // TestForeignServers: the answers of servers of other protocols are errors.
 func TestForeignServers(t *testing.T) {
 	t.Parallel()
-	foreigntest.Run(t, 800, func(t *testing.T, address string) storagedrivers.Driver {
+	foreigntest.Run(t, 1000, func(t *testing.T, address string) storagedrivers.Driver {
 		return open(t, Config{Address: address, User: "u", Password: "secret", Timeout: options.Duration(time.Minute)})
 	})
 }

@@ -14,7 +14,7 @@ import (
 // TestForeignServers: the answers of servers of other protocols are errors.
 func TestForeignServers(t *testing.T) {
 	t.Parallel()
-	foreigntest.Run(t, 800, func(t *testing.T, address string) storagedrivers.Driver {
+	foreigntest.Run(t, 1000, func(t *testing.T, address string) storagedrivers.Driver {
 		h := &host{config: Config{
 			Address: address, User: testUser, Password: testPassword, InsecureSkipHostKey: true,
 			Connections: 2, Timeout: options.Duration(time.Minute),

@@ -39,7 +39,8 @@ export function listing(scope, view, selection, on, signal) {
 	const { alias, folder, search } = scope;
 	/** The folders and items that are loaded; how many items the server has sent, and how many follow, null
 	 * if it has not counted them.
-	 * @type {{folders: string[], items: Item[], next: string, sent: number, unseen: number | null, run: number}} */
+	 * @type {{folders: string[], items: Item[], next: string, sent: number, unseen: number | null,
+	 *   run: number}} */
 	const state = { folders: [], items: [], next: '', sent: 0, unseen: null, run: 0 };
 	/** @type {Promise<void> | null} */
 	let loading = null;
