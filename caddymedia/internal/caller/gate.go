@@ -173,8 +173,7 @@ func (r *Refusal) Failure() *item.Failure { return &item.Failure{Reason: r.Reaso
 
 // Bounds of what an account has under way.
 const (
-	// spareUploads is how many uploads a ticket may have under way beside one for each file that it has
-	// left.
+	// spareUploads is how many uploads a ticket may have under way beside one for each of its files.
 	spareUploads = 2
 	// maxHeld is how long a request may hold memory while its client sends a form and reads the answer.
 	// The time of a set begins when it is deleted.

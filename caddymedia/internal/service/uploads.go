@@ -66,11 +66,12 @@ func (s *Service) UploadStorage(kind item.Kind, alias string) *storagedrivers.St
 
 // BeginUpload counts an upload of the caller as running until ended is called. It returns false if
 // the account, its clients with tickets, or the ticket already have as many as are allowed. A
-// ticket may have one for each file that it has left, and spare more.
+// ticket may have one for each of its files, and spare more: an upload counts until its answer is
+// sent, so files that are just stored are no room for others.
 func (s *Service) BeginUpload(actor item.Actor, ticket *access.Ticket, spare int) (ended func(), ok bool) {
 	party := actor.Party()
 	if ticket != nil {
-		party.Most = int64(ticket.Left() + spare)
+		party.Most = int64(ticket.MaxFiles + spare)
 	}
 	if !s.process.uploads.AcquireWithin(party, 1, int64(s.limits.MaxUploads)) {
 		return nil, false

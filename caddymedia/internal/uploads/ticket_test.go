@@ -1,6 +1,7 @@
 package uploads_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -95,7 +96,7 @@ func (u unreadable) Read([]byte) (int, error) {
 
 func (unreadable) Close() error { return nil }
 
-// TestTicketUnderWay: a ticket has as many uploads under way as it has files left, and two more. Other
+// TestTicketUnderWay: a ticket has as many uploads under way as it has files, and two more. Other
 // tickets and the tokens of the account have room.
 func TestTicketUnderWay(t *testing.T) {
 	t.Parallel()
@@ -127,6 +128,28 @@ func TestTicketUnderWay(t *testing.T) {
 		send(http.MethodPost, filePath, multipart+bearer, http.StatusBadRequest)
 		s.Ticket(t, fields)
 		send(http.MethodPost, filePath, multipart+ticketBearer, http.StatusBadRequest)
+	}
+}
+
+// TestTicketLastFiles: uploads whose file is stored, and whose answer is not sent yet, take no room of the
+// files that a ticket has left.
+func TestTicketLastFiles(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, media.Limits{MaxUploads: 20})
+	running := service.Of(s.First)
+	_, ticket, err := running.Issuer().Verify(t.Context(), s.Ticket(t, "kind=file&max_files=5"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	actor := item.Actor{Origin: item.OriginHTTP, Account: someKey, Client: "192.0.2.1", Ticket: ticket.HexID()}
+	for n := range 5 {
+		body := form(file(fmt.Sprintf("%d.txt", n), "x"))
+		httpCase{Method: http.MethodPost, Target: filePath, Header: multipart + ticketBearer, Body: body, Status: http.StatusOK}.Check(t, s)
+		ended, ok := running.BeginUpload(actor, ticket, 2)
+		if !ok {
+			t.Fatalf("no upload can begin after %d files", n+1)
+		}
+		defer ended()
 	}
 }
 
