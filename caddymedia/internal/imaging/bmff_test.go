@@ -72,8 +72,8 @@ func endless(file []byte) []byte {
 	return joined(file[:at], u32(0), file[at+4:])
 }
 
-// properties returns a box of a meta box that gives the first item properties. One item has a size,
-// which is the first property.
+// properties returns a box with properties of the first item, for a meta box. The first property is
+// its size.
 func properties(list ...[]byte) []byte {
 	uses := append(make([]byte, 0, 1+len(list)), byte(len(list)))
 	for i := range list {

@@ -57,9 +57,9 @@ func CheckFile(r io.ReadSeeker, ext, contentType string) error {
 }
 
 // sniff detects the type of head. It corrects three results of the sniffer that would refuse real
-// files, and looks at all brands of an AVIF or HEIC file, whose short form it takes for an MP4. A comment alone is not a web page, since
-// XML and Markdown may begin with one as well. An SVG inside an XML file is not an SVG. An MPEG
-// audio frame inside binary data is not an MP3.
+// files, and looks at all brands of an AVIF or HEIC file: the sniffer takes their short form for an
+// MP4. A comment alone is not a web page, since XML and Markdown may begin with one as well. An SVG
+// inside an XML file is not an SVG. An MPEG audio frame inside binary data is not an MP3.
 func sniff(head []byte) *mimetype.MIME {
 	found := mimetype.Detect(head)
 	switch {

@@ -227,7 +227,15 @@ func (a *Alias) Key(filename string) string {
 
 // MarkerKey returns the key of the marker of a folder (relative to the alias), which keeps it while it
 // has no items. The marker is an empty object, since not all backends have empty folders.
-func (a *Alias) MarkerKey(folder string) string { return a.Key(folder) + "/" + naming.FolderMarker }
+func (a *Alias) MarkerKey(folder string) string { return a.Below(folder) + naming.FolderMarker }
+
+// Below returns the beginning of the keys below a folder (relative to the alias); an empty one is the root.
+func (a *Alias) Below(folder string) string {
+	if folder == "" {
+		return a.Key("")
+	}
+	return a.Key(folder) + "/"
+}
 
 // Location returns the location of the items. It does not depend on the name of the storage.
 func (a *Alias) Location() storagedrivers.Location { return a.Storage.Location().Join(a.Prefix) }

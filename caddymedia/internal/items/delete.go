@@ -290,7 +290,7 @@ func (q *itemsRequest) deleteOlder(ctx, bounded context.Context, filenames []str
 
 // deleteMarkers deletes the markers of a folder without items, and of those below it, that match.
 func (q *itemsRequest) deleteMarkers(ctx context.Context, folder string, older func(storagedrivers.Info) bool) error {
-	for info, err := range q.alias.Storage.All(ctx, q.prefix(folder)) {
+	for info, err := range q.alias.Storage.All(ctx, q.alias.Below(folder)) {
 		if err == nil && path.Base(info.Key) == naming.FolderMarker && older(info) {
 			err = item.Remove(ctx, q.alias.Storage, info.Key)
 		}
@@ -299,14 +299,6 @@ func (q *itemsRequest) deleteMarkers(ctx context.Context, folder string, older f
 		}
 	}
 	return nil
-}
-
-// prefix returns the beginning of the keys below a folder; an empty one is the root of the alias.
-func (q *itemsRequest) prefix(folder string) string {
-	if folder == "" {
-		return q.alias.Key("")
-	}
-	return q.alias.Key(folder) + "/"
 }
 
 // storedBefore reports whether an object was stored before a time. A backend may have its times in whole
@@ -322,7 +314,7 @@ func storedBefore(stored, began time.Time) bool {
 // before bounded ends. more means that there may be others.
 func (q *itemsRequest) filenames(ctx, bounded context.Context, folder string, wanted func(storagedrivers.Info) bool) (filenames []string, more bool, err error) {
 	isShown := service.ItemFilter(q.alias, "")
-	for info, err := range q.alias.Storage.All(bounded, q.prefix(folder)) {
+	for info, err := range q.alias.Storage.All(bounded, q.alias.Below(folder)) {
 		switch {
 		case err != nil && bounded.Err() != nil && ctx.Err() == nil:
 			return filenames, true, nil

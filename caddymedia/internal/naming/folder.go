@@ -3,6 +3,7 @@ package naming
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -117,13 +118,11 @@ const FolderMarker = "!@folder"
 func InUploadsFolder(path string) bool { return hasSegment(path, UploadsFolder) }
 
 // IsReserved reports whether a path has a segment that no item may have in its filename.
-func IsReserved(path string) bool {
-	return InUploadsFolder(path) || hasSegment(path, FolderMarker)
-}
+func IsReserved(path string) bool { return hasSegment(path, UploadsFolder, FolderMarker) }
 
-func hasSegment(path, name string) bool {
+func hasSegment(path string, names ...string) bool {
 	for segment := range strings.SplitSeq(path, "/") {
-		if strings.EqualFold(segment, name) {
+		if slices.ContainsFunc(names, func(name string) bool { return strings.EqualFold(segment, name) }) {
 			return true
 		}
 	}

@@ -17,11 +17,11 @@ import (
 // OwnPassword returns the placeholder of the file whose hash the placeholder {new_password.<file>} stands for.
 // Without such a file it makes a password, which only the log has, and the file. It returns other hashes as they are.
 func (a *App) OwnPassword(hash string) (string, error) {
-	file, ok := strings.CutPrefix(hash, "{new_password.")
-	if !ok || !strings.HasSuffix(file, "}") {
+	rest, begins := strings.CutPrefix(hash, "{new_password.")
+	file, ends := strings.CutSuffix(rest, "}")
+	if !begins || !ends {
 		return hash, nil
 	}
-	file = strings.TrimSuffix(file, "}")
 	password, err := FirstPassword(file)
 	if err != nil {
 		return "", fmt.Errorf("making a password: %w", err)

@@ -84,7 +84,7 @@ func statFolder(ctx context.Context, alias *item.Alias, folder string) (storaged
 	}
 	found, err := item.Stat(ctx, alias.Storage, key)
 	if err == nil && found.Key == "" {
-		found, err = firstBelow(ctx, alias, alias.Key(folder)+"/", "")
+		found, err = firstBelow(ctx, alias, alias.Below(folder), "")
 	}
 	switch {
 	case err != nil:

@@ -96,8 +96,8 @@ type objectWriter struct {
 
 func (w *objectWriter) WriteHeader(status int) {
 	sent := w.r.Header.Get("Range")
-	isEmpty := emptyRange.MatchString(sent) || w.Header().Get("Content-Length") == "0"
-	if status == http.StatusOK && w.r.Method == http.MethodGet && sent != "" && isEmpty {
+	if status == http.StatusOK && w.r.Method == http.MethodGet && sent != "" &&
+		(w.Header().Get("Content-Length") == "0" || emptyRange.MatchString(sent)) {
 		status = http.StatusRequestedRangeNotSatisfiable // S3 has no range of nothing
 	}
 	switch status {

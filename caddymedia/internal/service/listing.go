@@ -89,11 +89,8 @@ func ItemFilter(alias *item.Alias, search string) func(key string) bool {
 
 // ListItems returns a page of items. The error is ErrCursor, ErrUnordered or that of the storage.
 func (s *Service) ListItems(ctx context.Context, q ItemQuery) (ItemPage, error) {
-	f := &finder{ItemQuery: q, prefix: q.Alias.Key(""), wants: ItemFilter(q.Alias, q.Search)}
+	f := &finder{ItemQuery: q, prefix: q.Alias.Below(q.Folder), wants: ItemFilter(q.Alias, q.Search)}
 	f.page.Variants = map[string]bool{}
-	if q.Folder != "" {
-		f.prefix = q.Alias.Key(q.Folder) + "/"
-	}
 	at, err := f.start()
 	if err != nil || naming.IsReserved(q.Folder) {
 		return f.page, err

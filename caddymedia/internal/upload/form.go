@@ -59,7 +59,6 @@ type part struct {
 	name     string
 	file     bool
 	filename string // as submitted, with any path
-	charset  string // that the header declares; empty for none
 	body     io.Reader
 }
 
@@ -133,8 +132,6 @@ func (f *form) describe() (*part, error) {
 		return nil, item.Failf(item.BadContent, "a part has a Content-Transfer-Encoding: send the part without one")
 	}
 	p.body = f.current
-	_, params, _ := mime.ParseMediaType(f.current.Header.Get("Content-Type")) // one that is malformed declares nothing
-	p.charset = params["charset"]
 	if p.file || p.name == urlField {
 		f.files++
 	} else {
@@ -163,7 +160,8 @@ func (f *form) value(p *part) (string, error) {
 		return "", item.Failf(item.TooLarge, "a field is larger than %s", bytesize.Format(f.limits.MaxFieldSize))
 	}
 	if !utf8.Valid(b) {
-		if decoded, err := naming.FromCharset(p.charset, string(b)); err == nil {
+		_, params, _ := mime.ParseMediaType(f.current.Header.Get("Content-Type")) // one that is malformed declares nothing
+		if decoded, err := naming.FromCharset(params["charset"], string(b)); err == nil {
 			return decoded, nil
 		}
 	}

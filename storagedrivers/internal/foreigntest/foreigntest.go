@@ -61,8 +61,8 @@ func Answers(n int) []string {
 	return answers
 }
 
-// server gives one answer to each connection, and to whatever it receives then. It closes a
-// connection that is silent.
+// server sends one answer at the beginning of each connection, and after each message of the client. It
+// closes a silent connection.
 type server struct {
 	address string
 	answer  atomic.Pointer[string]
