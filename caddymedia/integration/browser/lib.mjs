@@ -40,7 +40,7 @@ export async function open({ width = 1280, height = 900, dark = false, user = fa
 		httpCredentials: user ? { username: user, password } : undefined,
 		permissions: ['clipboard-read', 'clipboard-write'],
 	});
-	context.setDefaultTimeout(60_000);
+	context.setDefaultTimeout(180_000);
 	await context.addInitScript({ content: axeSource });
 	const page = await context.newPage();
 	pages.push(page);

@@ -55,7 +55,7 @@ await run(async () => {
 	page.on('request', (request) => { loads += request.url().includes('/api/items/') ? 1 : 0; });
 	const began = Date.now();
 	await drag(page, ['many']);
-	await page.getByText(new RegExp(`of ${many.toLocaleString('en')} files stored, `)).waitFor();
+	await page.getByText(new RegExp(`of ${many.toLocaleString('en')} files stored, `)).waitFor({ timeout: 480_000 });
 	const read = Date.now() - began;
 	await page.waitForFunction(() => document.querySelectorAll('.uploads .good').length === 3);
 	const longest = await page.evaluate(() => globalThis.longest);

@@ -10,7 +10,7 @@ const upload = (page, name, options, settings = {}) => page.evaluate(async ({ na
 	const file = new File([line.repeat(size / line.length + 1).slice(0, size)], name, { type: 'text/plain', lastModified: 1 });
 	const requests = [];
 	const send = (previous, abort) => new Promise((resolve, reject) => {
-		setTimeout(() => reject(new Error(`no end after ${requests}`)), 60_000);
+		setTimeout(() => reject(new Error(`no end after ${requests}`)), 180_000);
 		const upload = new tus.Upload(file, {
 			endpoint: '/api/upload/file/resumable', metadata: { filename: file.name, sub_folder: '/' },
 			headers: { Authorization: `Bearer ${token}` }, ...options,
