@@ -23,7 +23,8 @@ import (
 
 // AliasOptions are what both kinds of aliases have.
 type AliasOptions struct {
-	// The storage of the items. A change moves none of them: copy them before, by `caddy media copy`. Default: the storage called `default`, or the only storage.
+	// The storage of the items. A change moves none of them: copy them before, by `caddy media copy`. Default:
+	// the storage called `default`, or the only storage.
 	Storage string `json:"storage,omitempty" option:"common" example:"default"`
 
 	// The folder of the items in the storage. The folders of two aliases must not overlap, also if
@@ -57,10 +58,9 @@ type AliasOptions struct {
 type ImageAlias struct {
 	AliasOptions
 
-	// Which SVG images are accepted. `reject` refuses images with scripts, event handlers, external
-	// references or entities. `keep` accepts all of them, `off` none. Served images run in a
-	// sandbox, so that a script in a kept image runs only where a copy of the image is opened without this service.
-	// Default: `reject`.
+	// Which SVG images are accepted. `reject` refuses images with scripts, event handlers, external references
+	// or entities. `keep` accepts all of them, `off` none. Served images run in a sandbox, so that a script in a
+	// kept image runs only where a copy of the image is opened without this service. Default: `reject`.
 	SVG string `json:"svg,omitempty" option:"common,words=reject|keep|off"`
 
 	// Formats that are accepted besides jpg, jpeg, png, gif and svg: `webp`, `avif` and `heic`.

@@ -294,7 +294,8 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// TestHealth: the command shows what the running Caddy says of its storages and tokens, and fails if one cannot be used.
+// TestHealth: the command shows what the running Caddy says of its storages and tokens, and fails if one
+// cannot be used.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	const since = `"since": "2026-11-28T10:00:00Z"`

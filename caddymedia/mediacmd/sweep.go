@@ -123,7 +123,8 @@ func (w *sweeping) renditions(ctx context.Context, alias *item.Alias) error {
 	})
 }
 
-// objects sweeps objects of an alias. remove reports whether it removed the object, which may be needed again.
+// objects sweeps objects of an alias. remove reports whether it removed the object, which may be needed
+// again.
 func (w *sweeping) objects(
 	ctx context.Context, alias *item.Alias, kind string,
 	unneeded iter.Seq2[storagedrivers.Info, error], remove func(storagedrivers.Info) (bool, error),

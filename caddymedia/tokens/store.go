@@ -1,6 +1,6 @@
 // Package tokens is the contract of what keeps tokens: a [Store] and its configuration, and the comparison of
-// passwords. It issues no tokens and knows no accounts; the media service does, with a store of package memory,
-// bolt or redis, or with one of your own. Begin with [Store], and let package tokentest test yours.
+// passwords. It issues no tokens and knows no accounts; the media service does, with a store of package
+// memory, bolt or redis, or with one of your own. Begin with [Store], and let package tokentest test yours.
 //
 // A stolen store has no usable token: each is stored as its SHA-256. The package and tokentest are stable.
 package tokens

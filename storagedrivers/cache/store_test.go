@@ -447,8 +447,8 @@ func TestConcurrentUse(t *testing.T) {
 	wg.Wait()
 }
 
-// TestMillion: a million files need little memory and are there soon after a start. Under the race detector there
-// are fewer.
+// TestMillion: a million files need little memory and are there soon after a start. Under the race detector
+// there are fewer.
 func TestMillion(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")

@@ -1,7 +1,7 @@
-// Package queue bounds concurrent work and shares it fairly. It stops no work that takes too long: its callers
-// do. Begin with [Queue], which serves waiting owners in rotation. A [Pool] limits owners that cannot wait by the
-// remaining capacity, and [HasRoom] is its rule for the clients of one owner. The media service and drivers with
-// a bounded number of connections use them.
+// Package queue bounds concurrent work and shares it fairly. It stops no work that takes too long: its
+// callers do. Begin with [Queue], which serves waiting owners in rotation. A [Pool] limits owners that cannot
+// wait by the remaining capacity, and [HasRoom] is its rule for the clients of one owner. The media service
+// and drivers with a bounded number of connections use them.
 //
 // The package is stable.
 package queue

@@ -141,8 +141,8 @@ image_alias content {
 	browse(t, "srcset", facts{Panel: s.URL + "/", More: windows})
 }
 
-// TestTusOptions: uploads with the options of tus-js-client are whole, and refused ones are answered, over each
-// version of HTTP.
+// TestTusOptions: uploads with the options of tus-js-client are whole, and refused ones are answered, over
+// each version of HTTP.
 func TestTusOptions(t *testing.T) {
 	needsBrowser(t)
 	library, folder := browserPackage(t, "tus-js-client"), t.TempDir()

@@ -59,8 +59,8 @@ func TestBrowserSlow(t *testing.T) {
 	browse(t, "slow", panelFacts(p, map[string]any{"jpeg": []byte(sample.JPEG(t, 500, 100))}))
 }
 
-// TestBrowserNames: items with long, hostile and foreign names work like others. A name with HTML in it is shown as
-// text.
+// TestBrowserNames: items with long, hostile and foreign names work like others. A name with HTML in it is
+// shown as text.
 func TestBrowserNames(t *testing.T) {
 	needsBrowser(t)
 	const folder, odd = "<b>&amp;<i>", " <script>alert(1)<"

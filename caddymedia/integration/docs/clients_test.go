@@ -132,8 +132,8 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// TestClientKeepsToken: the example in PHP logs in once, and again when its token has expired. It keeps a token for
-// each server and account, which no other user of the system can read or plant.
+// TestClientKeepsToken: the example in PHP logs in once, and again when its token has expired. It keeps a
+// token for each server and account, which no other user of the system can read or plant.
 func TestClientKeepsToken(t *testing.T) {
 	const other = "blog"
 	s := site.Start(t, site.Basic+"account "+other+" "+site.CheapHash+"\n", "media")
@@ -377,7 +377,8 @@ var surroundings = map[string]string{
 		}`,
 }
 
-// counted returns the address of a proxy of a site, and a function that returns the requests since its last call.
+// counted returns the address of a proxy of a site, and a function that returns the requests since its last
+// call.
 func counted(t *testing.T, s *site.Site) (address string, taken func() []string) {
 	t.Helper()
 	backend, err := url.Parse(s.URL)

@@ -201,8 +201,9 @@ func TestDocsPages(t *testing.T) {
 	}
 }
 
-// TestDocsFirstScreen: README.md begins with two commands that work in a checkout, each alone in its block so that
-// .ci/run finds it. The lines for an existing site follow. Before them is the download of a published version.
+// TestDocsFirstScreen: README.md begins with two commands that work in a checkout, each alone in its block so
+// that .ci/run finds it. The lines for an existing site follow. Before them is the download of a published
+// version.
 func TestDocsFirstScreen(t *testing.T) {
 	t.Parallel()
 	blocks := pages.Blocks(t, pages.Top)
@@ -222,8 +223,8 @@ func TestDocsFirstScreen(t *testing.T) {
 	}
 }
 
-// TestDocsMessages: the messages of the page about troubles are in the code, but for those of Caddy and the system.
-// "..." stands for names.
+// TestDocsMessages: the messages of the page about troubles are in the code, but for those of Caddy and the
+// system. "..." stands for names.
 func TestDocsMessages(t *testing.T) {
 	t.Parallel()
 	foreign := map[string]bool{
@@ -329,9 +330,9 @@ func TestWorkflowsPinActions(t *testing.T) {
 	}
 }
 
-// TestProgramsAreOptional: Go code starts by a fixed name no program but go. Tests ask servers.Program for others, which
-// skips a test without its program, or servers.Installed, and CONTRIBUTING.md names them. .ci/run shows it in an
-// environment with nothing but Go.
+// TestProgramsAreOptional: Go code starts by a fixed name no program but go. Tests ask servers.Program for
+// others, which skips a test without its program, or servers.Installed, and CONTRIBUTING.md names them.
+// .ci/run shows it in an environment with nothing but Go.
 func TestProgramsAreOptional(t *testing.T) {
 	t.Parallel()
 	set, started := token.NewFileSet(), 0

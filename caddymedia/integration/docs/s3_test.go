@@ -74,8 +74,8 @@ func script(t *testing.T, name string) string {
 	return filepath.Join(pages.Root(t), "caddymedia", "integration", "docs", name)
 }
 
-// s3Programs run the programs of the page, and others that come from Debian or npm: they store, list, copy, read and delete
-// items, large ones in parts too.
+// s3Programs run the programs of the page, and others that come from Debian or npm: they store, list, copy,
+// read and delete items, large ones in parts too.
 var s3Programs = map[string]func(t *testing.T, s *s3Site){
 	"aws": func(t *testing.T, s *s3Site) {
 		if out := s.run(t, pages.Example(t, s3Page, "sh", "aws ")); !strings.Contains(out, "2026/report.pdf") {
@@ -181,8 +181,8 @@ func (s *s3Site) example(t *testing.T, name, language, text string) {
 	site.PutFile(t, filepath.Join(s.folder, filepath.FromSlash(name)), own.Replace(pages.Example(t, s3Page, language, text)))
 }
 
-// TestS3Programs: over HTTP, and over TLS, where some send their bodies in another form. Those in Python are also the older
-// ones of the system.
+// TestS3Programs: over HTTP, and over TLS, where some send their bodies in another form. Those in Python are
+// also the older ones of the system.
 func TestS3Programs(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"http", "https"} {

@@ -158,8 +158,8 @@ func TestDocsPanel(t *testing.T) {
 	}
 }
 
-// TestDocsUpgradeResumed: a program that would not start with the saved configuration says so when it validates that
-// file, and not when it validates the Caddyfile.
+// TestDocsUpgradeResumed: a program that would not start with the saved configuration says so when it
+// validates that file, and not when it validates the Caddyfile.
 func TestDocsUpgradeResumed(t *testing.T) {
 	t.Parallel()
 	c := site.NewChild(t)

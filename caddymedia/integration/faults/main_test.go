@@ -1,6 +1,6 @@
-// Package faults_test tests what remains when Caddys are killed or reloaded, connections are cut, and requests race.
-// A file begins with the name of its subject: changes of items, the lifecycle, remote storages, resumable uploads,
-// retries.
+// Package faults_test tests what remains when Caddys are killed or reloaded, connections are cut, and
+// requests race. A file begins with the name of its subject: changes of items, the lifecycle, remote
+// storages, resumable uploads, retries.
 package faults_test
 
 import (

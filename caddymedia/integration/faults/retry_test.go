@@ -116,8 +116,8 @@ func (r *forms) run(t *testing.T) {
 	}
 }
 
-// tornConn is a connection of a client. It is cut before the first byte of every second answer, and within 20 ms of
-// every fourth request.
+// tornConn is a connection of a client. It is cut before the first byte of every second answer, and within 20
+// ms of every fourth request.
 type tornConn struct {
 	net.Conn
 	fate int // of the next answer
@@ -303,8 +303,8 @@ func TestTwoNodes(t *testing.T) {
 	}
 }
 
-// TestFailover repeats requests at two Caddys while their Redis changes places with its replica. It runs alone,
-// because a busy machine may need longer for a change of the master than the token store waits.
+// TestFailover repeats requests at two Caddys while their Redis changes places with its replica. It runs
+// alone, because a busy machine may need longer for a change of the master than the token store waits.
 func TestFailover(t *testing.T) {
 	address, failover := newReplicated(t)
 	r := &forms{

@@ -203,8 +203,8 @@ func sweep(c *site.Child, args ...string) (names []string, totals sweepLine) {
 	return names, lines[len(lines)-1]
 }
 
-// TestSweepCommand: variants without pictures and leftovers of a killed upload are found, and removed only with
-// --delete. A storage that cannot be swept does not stop the others.
+// TestSweepCommand: variants without pictures and leftovers of a killed upload are found, and removed only
+// with --delete. A storage that cannot be swept does not stop the others.
 func TestSweepCommand(t *testing.T) {
 	t.Parallel()
 	c := site.NewChild(t)
@@ -463,8 +463,8 @@ func wantVariants(t *testing.T, folder string, pictures ...string) {
 	}
 }
 
-// TestVariantsCommandFile: the command works with a configuration file, with small limits on workers and queue, and
-// explains impossible requests.
+// TestVariantsCommandFile: the command works with a configuration file, with small limits on workers and
+// queue, and explains impossible requests.
 func TestVariantsCommandFile(t *testing.T) {
 	t.Parallel()
 	c := site.NewChild(t)

@@ -43,8 +43,8 @@ func TestRegistered(t *testing.T) {
 }
 `
 
-// service is the test of a program in a module of its own, without Caddy, whose driver and token store are its
-// own too. The store is that of the example of tokentest.
+// service is the test of a program in a module of its own, without Caddy, whose driver and token store are
+// its own too. The store is that of the example of tokentest.
 const service = `package shelf_test
 
 import (
@@ -185,8 +185,8 @@ func TestModule(t *testing.T) {
 		`sed -e 's/^package guest_test/package shelf/' -e 's/driver_test\.go/driver.go/' driver_test.go >FOLDER/driver.go`)
 }
 
-// TestProgram: a program in another module runs the service without Caddy, with a driver, a token store and an
-// observer of its own.
+// TestProgram: a program in another module runs the service without Caddy, with a driver, a token store and
+// an observer of its own.
 func TestProgram(t *testing.T) {
 	t.Parallel()
 	inModule(t, "service_test.go", service,

@@ -295,8 +295,8 @@ func sizeOfMuch(t *testing.T) int64 {
 	return int64(site.Number(t, "MEDIA_TEST_MIB", 256)) << 20
 }
 
-// moveMuch uploads sizeOfMuch bytes twice, first as a resumable upload, whose item it downloads. The child may
-// use less than limit bytes of memoryOf for it.
+// moveMuch uploads sizeOfMuch bytes twice, first as a resumable upload, whose item it downloads. The child
+// may use less than limit bytes of memoryOf for it.
 func moveMuch(t *testing.T, c *site.Child, client *site.Client, token string, limit int64) {
 	t.Helper()
 	size := sizeOfMuch(t)

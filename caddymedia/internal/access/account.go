@@ -1,8 +1,8 @@
-// Package access knows who may do what: it issues tokens to accounts for their passwords and tickets for tokens,
-// verifies those of requests, and leases requests to one attempt at a time. It knows no Caddy, no HTTP and no
-// items, and keeps its state in a tokens.Store. Begin with [Issuer]: it checks passwords and tokens with a
-// [Throttle] and a [HashLimiter], which all issuers of a process should share, so that a new configuration
-// forgets no failed login.
+// Package access knows who may do what: it issues tokens to accounts for their passwords and tickets for
+// tokens, verifies those of requests, and leases requests to one attempt at a time. It knows no Caddy, no
+// HTTP and no items, and keeps its state in a tokens.Store. Begin with [Issuer]: it checks passwords and
+// tokens with a [Throttle] and a [HashLimiter], which all issuers of a process should share, so that a new
+// configuration forgets no failed login.
 package access
 
 import (

@@ -27,7 +27,8 @@ const (
 // not reveal which.
 var ErrCredentials = errors.New("wrong credentials")
 
-// ErrMalformed means that a text is not of the form that all tokens and tickets have. It is an ErrCredentials.
+// ErrMalformed means that a text is not of the form that all tokens and tickets have. It is an
+// ErrCredentials.
 var ErrMalformed = fmt.Errorf("%w: no token", ErrCredentials)
 
 // ID is the SHA-256 of a token or ticket; a Store never sees the credential itself.

@@ -1,8 +1,8 @@
-// Package adminapi is the JSON API for administrators: the configuration and the state of the media app, probes
-// of storages, counts of items, the items as clients have them, the last changes of them, and the end of
-// tokens. It is not for clients of a site, and no answer contains a secret of the configuration. Begin with
-// [Handler] and its routes; its editor changes one storage, alias or account at a time, through Caddy's admin
-// endpoint.
+// Package adminapi is the JSON API for administrators: the configuration and the state of the media app,
+// probes of storages, counts of items, the items as clients have them, the last changes of them, and the end
+// of tokens. It is not for clients of a site, and no answer contains a secret of the configuration. Begin
+// with [Handler] and its routes; its editor changes one storage, alias or account at a time, through Caddy's
+// admin endpoint.
 //
 // Caddy's admin endpoint serves the API below /media/, without the editor. The panel serves it
 // below its own address, with the editor.

@@ -39,8 +39,8 @@ func (g *Gate) ClientAddr(r *http.Request) netip.Addr {
 	return addr
 }
 
-// IsLocal reports whether the client of a request is on this machine. A request with a header of a proxy, trusted or
-// not, is from elsewhere.
+// IsLocal reports whether the client of a request is on this machine. A request with a header of a proxy,
+// trusted or not, is from elsewhere.
 func (g *Gate) IsLocal(r *http.Request) bool {
 	for _, name := range []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip"} {
 		if r.Header.Get(name) != "" {

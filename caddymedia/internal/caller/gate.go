@@ -124,7 +124,8 @@ func (g *Gate) Answer(w http.ResponseWriter, r *http.Request, serve Endpoint) er
 	return err
 }
 
-// stoppedStatus returns the status of a request to a stopped service. Package tus says why HEAD has another one.
+// stoppedStatus returns the status of a request to a stopped service. Package tus says why HEAD has another
+// one.
 func stoppedStatus(r *http.Request) int {
 	if r.Method == http.MethodHead && strings.HasPrefix(r.URL.Path, UploadPath) {
 		return http.StatusLocked
@@ -232,7 +233,8 @@ func Condition(header http.Header, alias *item.Alias) (matches func(storagedrive
 		func(tag string) bool { return IsMatchable(alias, tag) })
 }
 
-// ConditionOf is [Condition] for items with other entity tags. Only those that are matchable meet an If-Match.
+// ConditionOf is [Condition] for items with other entity tags. Only those that are matchable meet an
+// If-Match.
 func ConditionOf(
 	header http.Header, tagOf func(storagedrivers.Info) string, matchable func(tag string) bool,
 ) (matches func(storagedrivers.Info) bool, refused *Refusal) {

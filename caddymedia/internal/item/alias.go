@@ -364,7 +364,8 @@ const (
 	OriginGo    Origin = "go"    // code in the same process
 )
 
-// AnyExtension in place of extensions accepts all names but those that are never accepted, also those without one.
+// AnyExtension in place of extensions accepts all names but those that are never accepted, also those without
+// one.
 const AnyExtension = "*"
 
 // TakesAnything reports whether the alias accepts all names, and all contents: it is for programs.

@@ -30,7 +30,8 @@ const (
 	maxSetTime = 30 * time.Second
 )
 
-// SetForm are the limits of the form with the names of up to 1,000 items. All its names may be percent-encoded.
+// SetForm are the limits of the form with the names of up to 1,000 items. All its names may be
+// percent-encoded.
 var SetForm = caller.FormLimits{Bytes: 4 << 20, Fields: maxSet + 100, Time: time.Minute}
 
 // deletedAnswer is the response to a request that has deleted an item.

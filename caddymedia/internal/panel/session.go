@@ -30,7 +30,8 @@ type session struct {
 	// them.
 	Lasting     bool   `json:"lasting"`
 	LastingNote string `json:"lasting_note"`
-	// PublicPassword names the accounts and users with the password of Caddyfile.example, and what to do. Empty for none.
+	// PublicPassword names the accounts and users with the password of Caddyfile.example, and what to do. Empty
+	// for none.
 	PublicPassword string `json:"public_password"`
 	// StartedFrom is the file that Caddy was started with, if that is known.
 	StartedFrom string `json:"started_from"`

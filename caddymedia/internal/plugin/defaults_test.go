@@ -344,8 +344,8 @@ func TestTrustedHeaderIsLogged(t *testing.T) { // not parallel: Caddy provisions
 	}
 }
 
-// TestPublicPasswordIsLogged: the log of a start names the accounts and users with the password of Caddyfile.example,
-// whose hash is in the configuration or in the environment.
+// TestPublicPasswordIsLogged: the log of a start names the accounts and users with the password of
+// Caddyfile.example, whose hash is in the configuration or in the environment.
 func TestPublicPasswordIsLogged(t *testing.T) { // not parallel: Caddy provisions one configuration at a time
 	t.Setenv("MEDIA_TEST_HASH", hash)
 	other := hash[:len(hash)-1] + "A"

@@ -143,8 +143,8 @@ func MountPrefix(r *http.Request) string {
 	return caller.MountPrefix(original.URL, r)
 }
 
-// Addresses returns the addresses of a path of the handler that a server is provisioning: one for each host name of
-// its site. A site without a host name is named by its listener, or by anyHost.
+// Addresses returns the addresses of a path of the handler that a server is provisioning: one for each host
+// name of its site. A site without a host name is named by its listener, or by anyHost.
 func Addresses(server *caddyhttp.Server, handler, anyHost, path string) []string {
 	if len(server.Listen) == 0 {
 		return nil
@@ -168,8 +168,8 @@ func Addresses(server *caddyhttp.Server, handler, anyHost, path string) []string
 	return all
 }
 
-// siteHosts returns the host names of the first route with a handler of a name that is not provisioned yet. Caddy drops
-// the JSON of a handler when it has provisioned it.
+// siteHosts returns the host names of the first route with a handler of a name that is not provisioned yet.
+// Caddy drops the JSON of a handler when it has provisioned it.
 func siteHosts(routes caddyhttp.RouteList, name string) []string {
 	for _, route := range routes {
 		for _, handler := range route.HandlersRaw {

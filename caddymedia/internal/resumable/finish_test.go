@@ -324,8 +324,8 @@ func (u *Upload) leased(t *testing.T) *access.Attempt {
 }
 
 // TestAuthorizeKeeps: an attempt is kept with its time once its item is counted, unless its caller lacks the
-// rights, or its ticket has ended or is used up: that says nothing about the item, which another caller may store. It is
-// forgotten if nothing is stored.
+// rights, or its ticket has ended or is used up: that says nothing about the item, which another caller may
+// store. It is forgotten if nothing is stored.
 func TestAuthorizeKeeps(t *testing.T) {
 	t.Parallel()
 	s := storeOn(t, memory.New())

@@ -12,9 +12,9 @@ import (
 	"github.com/caddymedia/media/storagedrivers/guard"
 )
 
-// A multipart upload is a partial upload without bytes, and its parts are partial uploads whose IDs begin like its own. So
-// one listing finds them all, and each of the parts that were sent under one number has an ID of its own. The item is
-// that of a final upload of some of them.
+// A multipart upload is a partial upload without bytes, and its parts are partial uploads whose IDs begin
+// like its own. So one listing finds them all, and each of the parts that were sent under one number has an
+// ID of its own. The item is that of a final upload of some of them.
 const (
 	groupLength  = dayLength + 16
 	numberLength = 3
@@ -22,7 +22,8 @@ const (
 	maxGroup = 10_001
 )
 
-// group returns the beginning that the IDs of a multipart upload and of its parts share. Other uploads share none.
+// group returns the beginning that the IDs of a multipart upload and of its parts share. Other uploads share
+// none.
 func group(id string) string { return id[:groupLength] }
 
 // numberText returns the number of a part in its ID.
@@ -53,8 +54,8 @@ func (u *Upload) IsMultipart() bool { return u.Partial && u.Exact && u.Outcome =
 // besides is how many parts are read at the same time.
 const besides = 8
 
-// MultipartParts returns the complete parts of a multipart upload by their numbers, the last one of each number. The upload
-// may have ended.
+// MultipartParts returns the complete parts of a multipart upload by their numbers, the last one of each
+// number. The upload may have ended.
 func (s *Store) MultipartParts(ctx context.Context, multipart *Upload) ([]*Upload, error) {
 	found, err := s.partsFrom(ctx, multipart, group(multipart.ID))
 	if err != nil {

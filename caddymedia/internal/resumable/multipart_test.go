@@ -12,7 +12,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// TestEndMultipart: an end that is cut anywhere, as by the end of the process, can be repeated, and then leaves nothing.
+// TestEndMultipart: an end that is cut anywhere, as by the end of the process, can be repeated, and then
+// leaves nothing.
 func TestEndMultipart(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
@@ -52,8 +53,8 @@ func TestEndMultipart(t *testing.T) {
 	}
 }
 
-// TestAbortedCompletion: the final upload of a multipart upload that is aborted after a crash is removed by the
-// next sweep that looks at it, and counts no more.
+// TestAbortedCompletion: the final upload of a multipart upload that is aborted after a crash is removed by
+// the next sweep that looks at it, and counts no more.
 func TestAbortedCompletion(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *Store) {

@@ -225,8 +225,8 @@ const (
 	TicketParts = 8
 )
 
-// openCount counts the unfinished uploads of an owner and the sum of their lengths. A multipart upload is one with its
-// parts, and parts of one number are one.
+// openCount counts the unfinished uploads of an owner and the sum of their lengths. A multipart upload is one
+// with its parts, and parts of one number are one.
 type openCount struct {
 	uploads, bytes queue.Held
 	last           string // the group of the last ID

@@ -390,8 +390,8 @@ func TestFindWhileFinished(t *testing.T) {
 	}
 }
 
-// TestAppendAfterFinish: a request whose upload was finished by another one, since it found it, is refused, and
-// leaves nothing. So is one without bytes that knows the last offset, but not the length.
+// TestAppendAfterFinish: a request whose upload was finished by another one, since it found it, is refused,
+// and leaves nothing. So is one without bytes that knows the last offset, but not the length.
 func TestAppendAfterFinish(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

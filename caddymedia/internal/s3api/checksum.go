@@ -112,8 +112,8 @@ func combined(algorithm string, sums [][]byte, parts []*resumable.Upload) (sum s
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, whole)[8-size:]), true
 }
 
-// crc calculates with polynomials modulo that of a CRC, as crc32_combine of zlib does. Bits are reflected: one is
-// the bit of 1, and the next lower bit that of x.
+// crc calculates with polynomials modulo that of a CRC, as crc32_combine of zlib does. Bits are reflected:
+// one is the bit of 1, and the next lower bit that of x.
 type crc struct{ polynomial, one uint64 }
 
 func (c crc) multiply(a, b uint64) (product uint64) {

@@ -30,14 +30,15 @@ func checksumOf(algorithm string, b []byte) []byte {
 	return h.Sum(nil)
 }
 
-// TestCompletionChecks: what a client says of the parts and of the object at the end must be true, and nothing is stored
-// if it is not.
+// TestCompletionChecks: what a client says of the parts and of the object at the end must be true, and
+// nothing is stored if it is not.
 func TestCompletionChecks(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, all...)
 	parts := [][]byte{randomBytes(5 << 20), randomBytes(5<<20 + 77), []byte("the end")}
 	whole := bytes.Join(parts, nil)
-	// complete stores an object of the parts. They are sent with a checksum, or only the upload has an algorithm.
+	// complete stores an object of the parts. They are sent with a checksum, or only the upload has an
+	// algorithm.
 	complete := func(declared, sent string, header http.Header, element func(i int) string) answer {
 		const target = docs + "/a.bin"
 		created := f.do(t, call{method: http.MethodPost, key: target, query: "uploads=", header: http.Header{"X-Amz-Checksum-Algorithm": {declared}}})

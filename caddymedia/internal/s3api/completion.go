@@ -118,7 +118,8 @@ func partsOf(multipart string, sent completeRequest) ([]string, *Error) {
 	return ids, nil
 }
 
-// finish stores the item of a final upload, and removes the multipart upload. A repeated request finds the same item.
+// finish stores the item of a final upload, and removes the multipart upload. A repeated request finds the
+// same item.
 func (q *request) finish(
 	store *resumable.Store, rec resumable.Record, verify func([]*resumable.Upload) error,
 ) (storagedrivers.Info, *Error) {
@@ -177,7 +178,8 @@ func (q *request) isCompleted(store *resumable.Store, rec resumable.Record) bool
 	return err == nil && u.Outcome != nil
 }
 
-// authorize verifies the signature again before the item is stored, with the service that then answers new requests.
+// authorize verifies the signature again before the item is stored, with the service that then answers new
+// requests.
 func (q *request) authorize(alias string) (resumable.Rights, *item.Failure) {
 	running, release := q.Next()
 	if failed := q.verifyWith(running, mayWrite, alias); failed != nil {
@@ -187,8 +189,8 @@ func (q *request) authorize(alias string) (resumable.Rights, *item.Failure) {
 	return resumable.Rights{Issuer: running.Issuer(), Release: release}, nil
 }
 
-// keepAlive sends blanks until stop is called, since some clients close a connection that says nothing for long. The first
-// one makes the status 200: S3 does so too, and an error is in the body then.
+// keepAlive sends blanks until stop is called, since some clients close a connection that says nothing for
+// long. The first one makes the status 200: S3 does so too, and an error is in the body then.
 func (q *request) keepAlive() (stop func()) {
 	stopped, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -71,8 +71,8 @@ type errorAnswer struct {
 	RequestId string //nolint:revive // the name of the element
 }
 
-// storageError returns the error for one of a storage. doing is what failed, as in "the storage could not list the
-// objects".
+// storageError returns the error for one of a storage. doing is what failed, as in "the storage could not
+// list the objects".
 func storageError(doing string, err error) *Error {
 	switch failure := item.StorageFailure(err); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, storagedrivers.ErrInvalidKey):
@@ -111,8 +111,8 @@ var kinds = map[item.Reason]errorKind{
 	item.NoSpace: noSpace, item.Missing: noSuchKey, item.Changed: preconditionFailed,
 }
 
-// failure returns the error for the failures of an upload, and logs those that are not the caller's fault. It counts
-// what is refused for good on a presigned address.
+// failure returns the error for the failures of an upload, and logs those that are not the caller's fault. It
+// counts what is refused for good on a presigned address.
 func (q *request) failure(failures item.Failures) *Error {
 	q.running.CountRefused(q.ctx, q.visitor, failures)
 	first := failures[0]

@@ -259,8 +259,8 @@ func (l *listing) filled(ctx context.Context, folders []string) ([]string, error
 	return filled, err
 }
 
-// isWithin reports whether the last name is behind a prefix that it begins with. The prefix is then in the list
-// if another name with it follows.
+// isWithin reports whether the last name is behind a prefix that it begins with. The prefix is then in the
+// list if another name with it follows.
 func (l *listing) isWithin(prefix string) bool {
 	return prefix < l.after && strings.HasPrefix(l.after, prefix)
 }

@@ -246,8 +246,8 @@ func TestConditionsOfFolders(t *testing.T) {
 	f.wantList(t, "", "")
 }
 
-// TestMarkersAreNoItems: the other interfaces do not show the marker of a folder. If one of them deletes the folder,
-// the marker is deleted too.
+// TestMarkersAreNoItems: the other interfaces do not show the marker of a folder. If one of them deletes the
+// folder, the marker is deleted too.
 func TestMarkersAreNoItems(t *testing.T) {
 	t.Parallel()
 	onFolders(t, func(t *testing.T, f *front) {

@@ -551,8 +551,8 @@ func TestCanned(t *testing.T) {
 	}
 }
 
-// TestExpectedContinue: a client that awaits 100 Continue before a body without bytes gets it, also if it is refused. boto3
-// would take the next answer of the connection for that of this request.
+// TestExpectedContinue: a client that awaits 100 Continue before a body without bytes gets it, also if it is
+// refused. boto3 would take the next answer of the connection for that of this request.
 func TestExpectedContinue(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, all...)

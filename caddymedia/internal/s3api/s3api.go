@@ -1,7 +1,7 @@
 // Package s3api serves the service to programs that know S3: aliases are buckets, and items are objects. It
-// translates requests and answers; rights, checks, names and bytes are those of packages caller, upload, serve and
-// service, so that none of them is passed by. Begin with [Handler] and its table of operations; a signature is
-// verified in signature.go, and a body is decoded in body.go.
+// translates requests and answers; rights, checks, names and bytes are those of packages caller, upload,
+// serve and service, so that none of them is passed by. Begin with [Handler] and its table of operations; a
+// signature is verified in signature.go, and a body is decoded in body.go.
 package s3api
 
 import (
@@ -130,7 +130,8 @@ var (
 // maxListed is about the largest list in bytes.
 const maxListed = 1 << 20
 
-// inTurn is an operation whose answer is in memory until the client has read it: an account has only some at once.
+// inTurn is an operation whose answer is in memory until the client has read it: an account has only some at
+// once.
 func inTurn(serve func(*request) *Error) func(*request) *Error {
 	return func(q *request) *Error {
 		leave, refused := q.EnterQueue(q.running, q.w, q.r, q.actor(), service.OtherCall, maxListed)
@@ -246,8 +247,9 @@ func (q *request) authenticate() *Error {
 	return q.admitVisitor()
 }
 
-// verify returns the account of the signature, according to a service. Wrong signatures are not throttled: nobody guesses a
-// secret of 16 bytes, and a client that is refused for those of its neighbours would be shut out.
+// verify returns the account of the signature, according to a service. Wrong signatures are not throttled:
+// nobody guesses a secret of 16 bytes, and a client that is refused for those of its neighbours would be shut
+// out.
 func (q *request) verify(running *service.Service) (access.Account, *Error) {
 	account, known := running.Issuer().Account(q.signature.accessKey)
 	if !known {
@@ -257,7 +259,8 @@ func (q *request) verify(running *service.Service) (access.Account, *Error) {
 	return account, q.signature.verify(q.asSent(), account.S3Secret, q.began)
 }
 
-// asSent returns the request with the path that its client has signed: a prefix may have been removed before the handler.
+// asSent returns the request with the path that its client has signed: a prefix may have been removed before
+// the handler.
 func (q *request) asSent() *http.Request {
 	prefix, err := url.PathUnescape(q.MountPrefix(q.r))
 	if err != nil || prefix == "" {
@@ -280,7 +283,8 @@ func (q *request) admit(rights []access.Right) *Error {
 	return q.mayOne(rights)
 }
 
-// report reports that a request to change items is refused, before anything is done, because the account may not.
+// report reports that a request to change items is refused, before anything is done, because the account may
+// not.
 func (q *request) report(rights []access.Right, failed *Error) {
 	name, alias, _ := strings.Cut(q.bucket, "-")
 	kind, ok := item.KindOf(name)
@@ -321,7 +325,8 @@ func (q *request) find(bucket string) (*item.Alias, *Error) {
 // BucketOf returns the bucket of an alias.
 func BucketOf(a *item.Alias) string { return a.Kind.Name() + "-" + a.Name }
 
-// cors lets the pages of allowed origins read the answer, and reports whether the request was a preflight one.
+// cors lets the pages of allowed origins read the answer, and reports whether the request was a preflight
+// one.
 func (q *request) cors() bool {
 	origins := q.running.Origins()
 	if origins == nil {

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// AWS Signature Version 4, https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-authenticating-requests.html.
+// AWS Signature Version 4,
+// https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-authenticating-requests.html.
 const (
 	algorithm  = "AWS4-HMAC-SHA256"
 	timeFormat = "20060102T150405Z"
@@ -167,8 +168,8 @@ func (s *signature) verify(r *http.Request, secret string, now time.Time) *Error
 	return s.unsignedRefusal(r)
 }
 
-// unsignedRefusal returns an error if a header that decides what is done is not signed: anyone on the way could
-// have added it.
+// unsignedRefusal returns an error if a header that decides what is done is not signed: anyone on the way
+// could have added it.
 func (s *signature) unsignedRefusal(r *http.Request) *Error {
 	for name := range r.Header {
 		name = strings.ToLower(name)

@@ -88,8 +88,8 @@ func (f *front) hold(t *testing.T, r *http.Request) bool {
 	}
 }
 
-// TestVisitorsUploads: slow bodies of one presigned address, or of many of one client, leave other visitors and the
-// account their uploads.
+// TestVisitorsUploads: slow bodies of one presigned address, or of many of one client, leave other visitors
+// and the account their uploads.
 func TestVisitorsUploads(t *testing.T) {
 	t.Parallel()
 	f := newVisitedFront(t, func(c *media.Config) { c.Limits.MaxUploads = 20 })
@@ -211,7 +211,8 @@ func TestRefusedAddress(t *testing.T) {
 	}
 }
 
-// TestBodyOfAddress: a body that was begun before its presigned address ends may arrive until 15 minutes later.
+// TestBodyOfAddress: a body that was begun before its presigned address ends may arrive until 15 minutes
+// later.
 func TestBodyOfAddress(t *testing.T) {
 	t.Parallel()
 	f := newVisitedFront(t, func(c *media.Config) { c.Limits.MaxUploadTime = options.Duration(time.Hour) })

@@ -74,8 +74,8 @@ func TestAdmissions(t *testing.T) {
 	})
 }
 
-// TestAdmissionsWaiting: in a full queue, further requests of a client are refused at once. Package queue tests
-// the order of those that wait.
+// TestAdmissionsWaiting: in a full queue, further requests of a client are refused at once. Package queue
+// tests the order of those that wait.
 func TestAdmissionsWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -98,8 +98,8 @@ type ObjectOptions struct {
 	IsVisitor bool
 }
 
-// Object serves an item to a caller that is authenticated, never its variant and never by a redirect. The context of r has the
-// owner. The error is an *[httpx.Error]; then nothing was written.
+// Object serves an item to a caller that is authenticated, never its variant and never by a redirect. The
+// context of r has the owner. The error is an *[httpx.Error]; then nothing was written.
 func (s *Server) Object(running *service.Service, w http.ResponseWriter, r *http.Request, alias *item.Alias, filename string, options ObjectOptions) error {
 	shown := *alias
 	shown.Redirect, shown.Negotiate, shown.CacheControl = nil, false, "private"
@@ -352,8 +352,8 @@ func active(mediaType string) bool {
 	return mediaType == "text/html" || mediaType == "text/xsl" || strings.HasSuffix(mediaType, "xml")
 }
 
-// isSafe reports whether a browser only shows a type that a client has chosen. All others may be active: browsers forgive
-// much, sniff what is no type at all, and take the parts of a multipart type for pages.
+// isSafe reports whether a browser only shows a type that a client has chosen. All others may be active:
+// browsers forgive much, sniff what is no type at all, and take the parts of a multipart type for pages.
 func isSafe(contentType string) bool {
 	kind, _, err := mime.ParseMediaType(contentType)
 	return err == nil && inline(kind) && !active(kind)

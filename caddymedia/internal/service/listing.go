@@ -125,8 +125,9 @@ type finder struct {
 // isDeep reports whether the list has everything below its folder.
 func (f *finder) isDeep() bool { return f.Search != "" || f.Recursive }
 
-// position is the progress of a list: the page of the storage, and the last key of it that was examined.
-// A storage's own cursors only separate its pages. In an order by time or size, Time and Size are those of the last item.
+// position is the progress of a list: the page of the storage, and the last key of it that was examined. A
+// storage's own cursors only separate its pages. In an order by time or size, Time and Size are those of the
+// last item.
 type position struct {
 	Page  string `json:"p,omitempty"`
 	After string `json:"a,omitempty"`

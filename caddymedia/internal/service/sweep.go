@@ -154,9 +154,9 @@ func (f *finisher) sweep(ctx context.Context, storage *storagedrivers.Storage) e
 	return err
 }
 
-// finishAlone finishes an upload without its client, unless its request may have a condition. It refuses no item: only
-// a request of the client does. It logs failures, and returns an error if the storage is closed, or ErrRunning if another process
-// finishes the upload.
+// finishAlone finishes an upload without its client, unless its request may have a condition. It refuses no
+// item: only a request of the client does. It logs failures, and returns an error if the storage is closed,
+// or ErrRunning if another process finishes the upload.
 func (s *Service) finishAlone(ctx context.Context, u *resumable.Upload) error {
 	if s.resumable.Off || u.Partial || u.Exact || !u.Complete() {
 		return nil

@@ -50,8 +50,8 @@ type reply = testservice.Reply
 // site is a service with the requests of the protocol.
 type site struct{ *testservice.Site }
 
-// newSiteOn starts a service on a backend. change, if set, changes its configuration. No storage is unreachable:
-// counting uploads would wait for it.
+// newSiteOn starts a service on a backend. change, if set, changes its configuration. No storage is
+// unreachable: counting uploads would wait for it.
 func newSiteOn(t *testing.T, backend storagedrivers.Driver, limits media.Limits, change func(*media.Config)) *site {
 	t.Helper()
 	return &site{testservice.NewOn(t, backend, limits, func(c *media.Config) {

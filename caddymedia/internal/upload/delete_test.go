@@ -216,8 +216,8 @@ func TestDeleteOfCallerThatIsGone(t *testing.T) {
 	})
 }
 
-// TestDeleteItem: only an item that matches is removed, and neither a variant alone nor another object. One that
-// another process stores between the comparison and the removal stays.
+// TestDeleteItem: only an item that matches is removed, and neither a variant alone nor another object. One
+// that another process stores between the comparison and the removal stays.
 func TestDeleteItem(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, open opener) {

@@ -352,8 +352,8 @@ func TestLikelyAlias(t *testing.T) {
 	}
 }
 
-// TestTruncatedBody: nothing is stored of a form whose body ends too early, at whatever byte: at its end, by an
-// error of the connection, or at a limit.
+// TestTruncatedBody: nothing is stored of a form whose body ends too early, at whatever byte: at its end, by
+// an error of the connection, or at a limit.
 func TestTruncatedBody(t *testing.T) {
 	t.Parallel()
 	body := formBody(

@@ -80,8 +80,8 @@ type Upload struct {
 	// Permits, if set, returns the failure if the caller may not store a file under the name of an item;
 	// the zero Info means that there is none.
 	Permits func(storagedrivers.Info) *item.Failure
-	// Exact, if set, is the only filename that the item may have. Under Append Time an item of that name with the same
-	// bytes is that of the request, and another one is a conflict.
+	// Exact, if set, is the only filename that the item may have. Under Append Time an item of that name with
+	// the same bytes is that of the request, and another one is a conflict.
 	Exact string
 	// Import, if set, opens the addresses in fields called url. They are files of the request.
 	Import Importer

@@ -123,8 +123,8 @@ func TestTransfer(t *testing.T) {
 	}
 }
 
-// TestTransferNew: a new item replaces none and gets no other name, also by a name that is converted. Onto itself it
-// stays unchanged.
+// TestTransferNew: a new item replaces none and gets no other name, also by a name that is converted. Onto
+// itself it stays unchanged.
 func TestTransferNew(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -89,8 +89,8 @@ func TestVariantsOfOneName(t *testing.T) {
 	}
 }
 
-// TestAllOrNothing: if the commit of an item or a variant fails, all items of the request are rolled back, and
-// others stay.
+// TestAllOrNothing: if the commit of an item or a variant fails, all items of the request are rolled back,
+// and others stay.
 func TestAllOrNothing(t *testing.T) {
 	t.Parallel()
 	for name, open := range storages {
