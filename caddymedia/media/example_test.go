@@ -27,7 +27,5 @@ func ExampleService_FileURL() {
 	}
 	defer service.Close()
 	fmt.Println(service.FileURL(context.Background(), "invoices", "2026/11.pdf", 10*time.Minute))
-	// Output:
-	// https://media.example.com/static/file/invoices/2026/11.pdf?expires=1800000600&signature=aygtDAnuIsKy90EGaEADXAKiBMMQpBiAPlfp7HlW4wc
-	// <nil>
+	// Output: https://media.example.com/static/file/invoices/2026/11.pdf?expires=1800000600&signature=aygtDAnuIsKy90EGaEADXAKiBMMQpBiAPlfp7HlW4wc <nil>
 }

@@ -44,7 +44,7 @@ type Request struct {
 	Owner string
 	// Client and Network, if set, are those of one of many clients of the owner, see [Party]. The
 	// clients take turns, each with all other requests of the owner. In each turn a network has at
-	// most five.
+	// most five, and requests without a network, which are the owner's own, come first.
 	Client, Network string
 	// Units is the number of units that the request needs besides its slot.
 	Units int64
@@ -77,6 +77,8 @@ type Queue struct {
 type line struct {
 	owner   string
 	waiters []*waiter
+	round   int      // of the last request that was admitted
+	served  []string // the clients that had their turn in it
 }
 
 // waiter is a waiting request.
@@ -189,16 +191,19 @@ func (q *Queue) abandon(w *waiter, err error) error {
 const networkTurns = 5
 
 // enqueue adds a request to its owner's line, in the round after the last one of its client, or in
-// the present one.
+// the present one if its client had no turn in it.
 func (q *Queue) enqueue(w *waiter) {
 	q.waiting++
 	l := q.lineOf(w.Owner)
 	if l == nil {
-		q.lines = append(q.lines, &line{w.Owner, []*waiter{w}})
+		q.lines = append(q.lines, &line{owner: w.Owner, waiters: []*waiter{w}})
 		return
 	}
 	first, ofNetwork := l.waiters[0].round, 0
 	w.round = first
+	if l.round == first && slices.Contains(l.served, w.Client) {
+		w.round++
+	}
 	for _, other := range l.waiters {
 		if other.Client == w.Client {
 			w.round = other.round + 1
@@ -209,10 +214,18 @@ func (q *Queue) enqueue(w *waiter) {
 	}
 	w.round = max(w.round, first+ofNetwork/networkTurns)
 	at := len(l.waiters)
-	for l.waiters[at-1].round > w.round { // the first one has the first round
+	for at > 0 && w.isBefore(l.waiters[at-1]) {
 		at--
 	}
 	l.waiters = slices.Insert(l.waiters, at, w)
+}
+
+// isBefore reports whether a new request comes before one of its owner that waits.
+func (w *waiter) isBefore(other *waiter) bool {
+	if w.round == other.round {
+		return w.Network == "" && other.Network != ""
+	}
+	return w.round < other.round
 }
 
 // lineOf returns the line of an owner, or nil if none of its requests waits.
@@ -276,10 +289,19 @@ func (q *Queue) admit() {
 		}
 		q.hold(w.Request, 1)
 		l := q.lineOf(w.Owner)
+		l.serve(w)
 		q.lines = append(slices.DeleteFunc(q.lines, func(other *line) bool { return other == l }), l)
 		q.remove(w)
 		close(w.ready)
 	}
+}
+
+// serve notes the turn of the client of an admitted request.
+func (l *line) serve(w *waiter) {
+	if l.round != w.round {
+		l.round, l.served = w.round, nil
+	}
+	l.served = append(l.served, w.Client)
 }
 
 // next returns the first request in the rotation that may be admitted, or nil. passed are those

@@ -86,8 +86,8 @@ func TestRotation(t *testing.T) {
 	})
 }
 
-// TestClients: the clients of an owner take turns, and a network has at most five in each turn. In
-// a full queue the client with the most requests loses its last one.
+// TestClients: the clients of an owner take turns, it itself first, and a network has at most five in
+// each turn. In a full queue the client with the most requests loses its last one. A "." ends a request.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -96,6 +96,8 @@ func TestClients(t *testing.T) {
 	}{
 		{"by client", "aaaab", "aabaa", 0},
 		{"of the owner too", "a--a-a-b", "a-ab-a--", 0},
+		{"the owner first", "aaab-", "a-aba", 0},
+		{"the owner once in a turn", "aaa-.-", "a-a-a", 0},
 		{"by network", "aABCDEFGHb", "aABCDEbFGH", 0},
 		{"turns of a network", "aABCDEABCDEb", "aABCDEbABCDE", 0},
 		{"full", "aaaaab", "aabaa", 4},
@@ -107,6 +109,11 @@ func TestClients(t *testing.T) {
 				var admitted []rune
 				slots := make(chan *Slot, len(c.asked))
 				for _, client := range c.asked {
+					if client == '.' {
+						(<-slots).Release()
+						synctest.Wait()
+						continue
+					}
 					r := Request{Owner: "owner"}
 					if client != '-' {
 						r.Client, r.Network = string(client), "network of "+string(client)

@@ -30,11 +30,11 @@ func init() { caddy.RegisterModule(Functions{}) }
 // Another one returns the addresses of an image and of its renditions with their widths, for the
 // attribute `srcset`:
 //
-// `<img src="{{image_path "content"}}/photo.jpg" srcset="{{image_srcset "content" "photo.jpg"}}" sizes="50vw">`
+// `<img src="{{image_path "content"}}/26-11/20/photo.jpg" srcset="{{image_srcset "content" "26-11/20/photo.jpg"}}" sizes="50vw">`
 //
 // Another one returns the size of an image, or of a rendition, and nothing if it is not known:
 //
-// `<img src="..." {{with image_size "content" "photo.jpg"}}width="{{.Width}}" height="{{.Height}}"{{end}}>`
+// `<img src="..." {{with image_size "content" "26-11/20/photo.jpg"}}width="{{.Width}}" height="{{.Height}}"{{end}}>`
 //
 // Two others return the signed address of an item of a private alias, which is valid for the given
 // time, 7 days at most. Without it, that is an hour:

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,15 +19,20 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers/local"
+	"github.com/caddymedia/media/storagedrivers/memory"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// presigned returns a request to an address that the account of the front has signed for ten minutes.
-func (f *front) presigned(t *testing.T, at time.Time, method, target, query string) *http.Request {
+// presigned returns a request to an address that the account of the front has signed for ten minutes. For a copy, source
+// is the path of its source.
+func (f *front) presigned(t *testing.T, at time.Time, method, target, query string, source ...string) *http.Request {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, f.address+"/"+escaped(target)+"?X-Amz-Expires=600&"+query, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, path := range source {
+		r.Header.Set("X-Amz-Copy-Source", path)
 	}
 	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
 	credentials := aws.Credentials{AccessKeyID: f.key, SecretAccessKey: secret}
@@ -118,6 +125,76 @@ func TestVisitorsUploads(t *testing.T) {
 	own := f.request(t, call{method: http.MethodPut, key: docs + "/own.txt"})
 	if n := held("192.0.2.1", own); n != 14 {
 		t.Errorf("the account holds %d uploads besides, want 14", n)
+	}
+}
+
+// TestVisitorsWaits: copies and lists of one client that wait for a slow storage leave other visitors, and the account,
+// theirs.
+func TestVisitorsWaits(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		operation string // of the storage
+		ask       func(f *front, n int) *http.Request
+		want      int // of a client
+	}{
+		"copy": {"copy", func(f *front, n int) *http.Request {
+			return f.presigned(t, time.Now(), http.MethodPut, fmt.Sprintf("%s/%d.txt", docs, n), "", docs+"/source.txt")
+		}, 6}, // a third of 18 uploads
+		"list": {"list", func(f *front, n int) *http.Request {
+			return f.presigned(t, time.Now(), http.MethodGet, docs, fmt.Sprintf("list-type=2&max-keys=%d", n+1))
+		}, 9}, // of 1 MiB, a third of 29
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var slow atomic.Bool
+			entered, released := make(chan struct{}), make(chan struct{})
+			backend := memory.New()
+			backend.Fail = func(op, _ string) error {
+				if slow.Load() && op == c.operation {
+					entered <- struct{}{}
+					<-released
+				}
+				return nil
+			}
+			f := newFrontOn(t, backend, all...)
+			f.site.Gate.Client = func(r *http.Request) string { return r.Header.Get("Test-Address") }
+			f.reload(t, func(c *media.Config) { c.Limits.MaxUploads = 20 })
+			f.put(t, docs, "source.txt", "text")
+			slow.Store(true)
+			var sent sync.WaitGroup
+			defer sent.Wait()
+			defer close(released)
+			waits := func(r *http.Request) bool {
+				done := make(chan int, 1)
+				sent.Go(func() { done <- f.sent(t, r).status })
+				select {
+				case <-entered:
+					return true
+				case status := <-done:
+					if status != http.StatusServiceUnavailable {
+						t.Errorf("status %d", status)
+					}
+					return false
+				}
+			}
+			held := 0
+			for n := range 20 {
+				if waits(f.from(t, "192.0.2.1", c.ask(f, n), nil)) {
+					held++
+				}
+			}
+			if held != c.want {
+				t.Errorf("one client has %d, want %d", held, c.want)
+			}
+			if !waits(f.from(t, "198.51.100.1", c.ask(f, 20), nil)) {
+				t.Error("another visitor has none")
+			}
+			own := c.ask(f, 21)
+			own = f.request(t, call{method: own.Method, key: strings.TrimPrefix(own.URL.Path, "/"), header: own.Header})
+			if !waits(f.from(t, "192.0.2.1", own, nil)) {
+				t.Error("the account has none")
+			}
+		})
 	}
 }
 

@@ -76,7 +76,8 @@ var maxCalls = [...]int{OtherCall: 8, OrderedList: 2, DeletedSet: 2}
 
 // Enter waits until a call of the caller may hold n bytes for its form or its answer. It returns
 // false if too many wait. leave must be called after the answer is sent. A caller with a
-// ticket, which has only repeated answers, does not wait.
+// ticket does not wait: it has repeated answers, or lists of a presigned address, and its share of the
+// memory bounds them.
 func (s *Service) Enter(ctx context.Context, actor item.Actor, call Call, n int64) (leave func(), ok bool) {
 	party := actor.Party()
 	left := func() {}
