@@ -55,28 +55,19 @@ func (p *Permit) Again(
 		refused = OtherAlias
 	case now.Account.Folder != p.Account.Folder:
 		refused = OtherFolder
+	case len(rights) > 0 && !slices.ContainsFunc(rights, now.Account.May):
+		refused = RightRefusal(now.Account, rights[0])
 	default:
-		refused = p.lost(now.Account, rights)
+		for _, right := range rights {
+			if p.Account.May(right) && !now.Account.May(right) { // what it permits was decided before
+				refused = RightRefusal(now.Account, right)
+			}
+		}
 	}
 	if refused != nil {
 		release()
 	}
 	return now, running, release, refused
-}
-
-// lost returns the refusal of an account that lacks one of the rights which it had, or all of them.
-func (p *Permit) lost(account access.Account, rights []access.Right) *Refusal {
-	has := len(rights) == 0
-	for _, right := range rights {
-		if p.Account.May(right) && !account.May(right) { // what it permits was decided before
-			return RightRefusal(account, right)
-		}
-		has = has || account.May(right)
-	}
-	if !has {
-		return RightRefusal(account, rights[0])
-	}
-	return nil
 }
 
 // Confirm returns the [upload.Request.Confirm] of a request to store an item: the caller needs the rights and
@@ -88,7 +79,8 @@ func (p *Permit) Confirm(kind item.Kind, rights []access.Right, aliases ...strin
 			return nil, refused.Failure()
 		}
 		charged := func(bool) {}
-		if refused = p.Repetition.Keep(ctx, c.Alias); refused == nil {
+		refused = p.Repetition.Keep(ctx, c.Alias)
+		if refused == nil && now.Ticket != nil && !now.Ticket.IsPresigned() {
 			charged, refused = p.charge(ctx, running, now.Ticket, c)
 		}
 		if refused != nil {
@@ -103,16 +95,12 @@ func (p *Permit) Confirm(kind item.Kind, rights []access.Right, aliases ...strin
 	}
 }
 
-// charge counts the items that are about to be committed on a ticket, if it has one. The caller must call
-// settle, and the service must stay open until then. The items of a request with a key count once, however
-// often it is repeated with the same bytes. A presigned address counts none.
+// charge counts the items that are about to be committed on a ticket. The caller must call settle, and the
+// service must stay open until then. The items of a request with a key count once, however often it is repeated
+// with the same bytes.
 func (p *Permit) charge(
 	ctx context.Context, running *service.Service, ticket *access.Ticket, c upload.Commitment,
 ) (settle func(stored bool), refused *Refusal) {
-	settle = func(bool) {}
-	if ticket == nil || ticket.IsPresigned() {
-		return settle, nil
-	}
 	use, rep := rand.Text(), p.Repetition
 	if rep != nil {
 		digest, err := c.Digest()
@@ -124,7 +112,7 @@ func (p *Permit) charge(
 	charged, err := running.Charge(ctx, ticket, use, c.Items, rep.IsRepeated())
 	switch {
 	case err == nil && rep.IsRepeated():
-		return settle, nil // the items of an earlier attempt may be stored
+		return func(bool) {}, nil // the items of an earlier attempt may be stored
 	case err == nil:
 		return func(stored bool) { charged(stored || rep.IsLost()) }, nil // or those of a later one
 	}

@@ -80,9 +80,14 @@ type uploadRequest struct {
 // before it reads the body.
 func (u *uploadRequest) serve(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
-	if refused := u.otherMethod(w, r); refused != nil {
+	method, otherwise := http.MethodPost, "use POST: "+fmt.Sprintf(formWanted, caller.UploadPath+u.kind.Name())
+	if u.put != nil {
+		method, otherwise = http.MethodPut, "use PUT, with the file as the body"
+	}
+	if r.Method != method {
+		w.Header().Set("Allow", method)
 		nobody := &caller.Permit{Service: running, Actor: item.Actor{Origin: u.origin, Client: u.Client(r)}}
-		return u.refuseUnread(nobody, w, r, u.request(nobody, r), refused)
+		return u.refuseUnread(nobody, w, r, u.request(nobody, r), caller.Refuse(http.StatusMethodNotAllowed, item.BadRequest, otherwise))
 	}
 	return u.Admit(running, w, r, u.origin, u.authenticate, u.store)
 }
@@ -205,24 +210,6 @@ func (u *uploadRequest) refuse(p *caller.Permit, w http.ResponseWriter, r *http.
 	return httpx.Refuse(w, r, u.Log, status, failures)
 }
 
-// wanted says how a client of forms sends a file.
-func (u *uploadRequest) wanted() string {
-	return fmt.Sprintf(formWanted, caller.UploadPath+u.kind.Name())
-}
-
-// otherMethod returns the refusal of a request with another method, or nil.
-func (u *uploadRequest) otherMethod(w http.ResponseWriter, r *http.Request) *caller.Refusal {
-	method, otherwise := http.MethodPost, "use POST: "+u.wanted()
-	if u.put != nil {
-		method, otherwise = http.MethodPut, "use PUT, with the file as the body"
-	}
-	if r.Method == method {
-		return nil
-	}
-	w.Header().Set("Allow", method)
-	return caller.Refuse(http.StatusMethodNotAllowed, item.BadRequest, otherwise)
-}
-
 // admit checks the caller and the header of the request. It returns the boundary of the form.
 func (u *uploadRequest) admit(p *caller.Permit, r *http.Request) (boundary string, refused *caller.Refusal) {
 	if refused = p.Refused; refused == nil {
@@ -266,7 +253,7 @@ func (u *uploadRequest) boundary(r *http.Request, query url.Values) (boundary st
 		return bad(http.StatusUnsupportedMediaType, "the body must be multipart/form-data: quote the boundary in the Content-Type")
 	}
 	if err != nil || mediaType != "multipart/form-data" {
-		return bad(http.StatusUnsupportedMediaType, "the body must be multipart/form-data: "+u.wanted())
+		return bad(http.StatusUnsupportedMediaType, "the body must be multipart/form-data: "+fmt.Sprintf(formWanted, caller.UploadPath+u.kind.Name()))
 	}
 	if boundary = params["boundary"]; boundary == "" || len(boundary) > maxBoundary {
 		return bad(http.StatusBadRequest, "the boundary of the form is missing or too long")
