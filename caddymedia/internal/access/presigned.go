@@ -12,22 +12,23 @@ import (
 // tokens of an account does not begin the count anew.
 func refusedKey(id ID) string { return "refused/" + tokenCoding.EncodeToString(id[:]) }
 
-// Presigned returns the ticket that an address is which its account has signed itself, by its signature:
+// PresignedTicket returns the ticket that an address is which its account has signed itself, by its signature:
 // for one file at a time, until expires. The store knows only how many of its items were refused, so
-// [Issuer.Take] and [Issuer.VerifyTicket] do not find it. The error is ErrUnavailable.
-func (i *Issuer) Presigned(ctx context.Context, signature string, expires time.Time) (*Ticket, error) {
-	t := PresignedTicket(signature, expires)
-	if _, err := i.load(ctx, refusedKey(t.ID), &t.Refused); err != nil {
-		return nil, unavailable("loading the refused items of an address", err)
-	}
-	return t, nil
-}
-
-// PresignedTicket is [Issuer.Presigned] for a request that stores nothing: it does not load what was
-// refused.
+// [Issuer.Take] and [Issuer.VerifyTicket] do not find it.
 func PresignedTicket(signature string, expires time.Time) *Ticket {
 	return &Ticket{ID: IDOf(signature), MaxFiles: 1, Expires: expires, presigned: true}
 }
+
+// LoadPresigned loads what was refused of a presigned address. The error is ErrUnavailable.
+func (i *Issuer) LoadPresigned(ctx context.Context, ticket *Ticket) error {
+	if _, err := i.load(ctx, refusedKey(ticket.ID), &ticket.Refused); err != nil {
+		return unavailable("loading the refused items of an address", err)
+	}
+	return nil
+}
+
+// IsPresigned reports whether the ticket is a presigned address.
+func (t *Ticket) IsPresigned() bool { return t.presigned }
 
 // refusePresigned is [Issuer.Refuse] for the ticket of a presigned address.
 func (i *Issuer) refusePresigned(ctx context.Context, ticket *Ticket, n int) error {

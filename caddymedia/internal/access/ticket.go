@@ -38,7 +38,7 @@ type Ticket struct {
 	// Refused is how many items had been refused then.
 	Refused int `json:"refused,omitempty"`
 
-	presigned bool // see [Issuer.Presigned]
+	presigned bool // see [PresignedTicket]
 }
 
 // HexID returns the ID of the ticket in hexadecimal digits.

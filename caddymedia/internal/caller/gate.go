@@ -1,7 +1,7 @@
 // Package caller is the gate of all HTTP requests: it authenticates the caller, checks rights and conditions,
 // bounds what an account has under way, and answers a repeated request once. It serves nothing
 // itself: packages serve, items, uploads and mediahttp have the endpoints, and package access the accounts.
-// Begin with [Gate] and [Gate.Authenticate]; [Gate.Repeatable] is about the Idempotency-Key.
+// Begin with [Gate.Admit], which makes the [Permit] of a request; repetition.go is about the Idempotency-Key.
 package caller
 
 import (
@@ -162,63 +162,17 @@ type Refusal struct {
 	Status  int
 	Reason  item.Reason
 	Message string
+	Err     error // the cause in the form of a protocol, if it has one
 }
 
 // Refuse returns a refusal with a status. The message is for the caller.
 func Refuse(status int, reason item.Reason, message string) *Refusal {
-	return &Refusal{status, reason, message}
+	return &Refusal{Status: status, Reason: reason, Message: message}
 }
 
 // Failure returns the refusal as a failure.
-func (r *Refusal) Failure() *item.Failure { return &item.Failure{Reason: r.Reason, Message: r.Message} }
-
-// Bounds of what an account has under way.
-const (
-	// spareUploads is how many uploads a ticket may have under way beside one for each of its files.
-	spareUploads = 2
-	// maxHeld is how long a request may hold memory while its client sends a form and reads the answer.
-	// The time of a set begins when it is deleted.
-	maxHeld = 3 * time.Minute
-)
-
-var (
-	tooManyUploads = Refuse(http.StatusTooManyRequests, item.Busy,
-		"the account, or the ticket or its client, has too many uploads under way, try again later")
-	tooManyCalls = Refuse(http.StatusTooManyRequests, item.Busy, "the account has too many requests under way, try again later")
-)
-
-// BeginUpload counts a request as an upload of its actor, or of a ticket unless that is nil, until ended
-// is called.
-func (g *Gate) BeginUpload(
-	running *service.Service, w http.ResponseWriter, r *http.Request, actor item.Actor, ticket *access.Ticket,
-) (ended func(), refused *Refusal) {
-	ended, ok := running.BeginUpload(actor, ticket, spareUploads)
-	if !ok {
-		httpx.RetryAfter(w, time.Second)
-		return nil, tooManyUploads
-	}
-	return RepetitionOf(r.Context()).untilSent(ended), nil
-}
-
-// EnterQueue waits until a request may hold n bytes for its form or its answer, as
-// [service.Service.Enter]. leave must be called when the answer is written. Writes fail after
-// [maxHeld]; those of a set only after [Gate.BoundAnswer], as HTTP/2 aborts a request whose
-// deadline passes.
-func (g *Gate) EnterQueue(
-	running *service.Service, w http.ResponseWriter, r *http.Request, actor item.Actor, call service.Call, n int64,
-) (leave func(), refused *Refusal) {
-	left, ok := running.Enter(r.Context(), actor, call, n)
-	if !ok {
-		httpx.RetryAfter(w, httpx.BusyRetry)
-		return nil, tooManyCalls
-	}
-	if call != service.DeletedSet {
-		g.BoundAnswer(w)
-	}
-	return RepetitionOf(r.Context()).untilSent(func() {
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
-		left()
-	}), nil
+func (r *Refusal) Failure() *item.Failure {
+	return &item.Failure{Reason: r.Reason, Message: r.Message, Err: r.Err}
 }
 
 // BoundAnswer makes writes of the answer fail after [maxHeld].

@@ -58,8 +58,6 @@ type keptAnswer struct {
 // A nil repetition is that of a request without a key.
 type Repetition struct {
 	gate    *Gate
-	caller  access.Caller   // as it was authenticated when the attempt began
-	refused *Refusal        // why the caller, or else its key, is refused
 	attempt *access.Attempt // nil if the request is refused
 	answer  *keptAnswer     // of an earlier attempt; nil if there is none
 	id      string          // of the request and its first attempt, in letters and digits
@@ -69,8 +67,6 @@ type Repetition struct {
 	sent    []func()        // called when the answer is sent
 }
 
-type repetitionKey struct{}
-
 // untilSent returns release, for a request without a key. Otherwise release is called when the
 // answer is sent: the answer is held back until then.
 func (rep *Repetition) untilSent(release func()) func() {
@@ -79,21 +75,6 @@ func (rep *Repetition) untilSent(release func()) func() {
 	}
 	rep.sent = append(rep.sent, release)
 	return func() {}
-}
-
-// RepetitionOf returns the repetition of a request.
-func RepetitionOf(ctx context.Context) *Repetition {
-	rep, _ := ctx.Value(repetitionKey{}).(*Repetition)
-	return rep
-}
-
-// Authenticate returns the caller of the request that authenticate returns. That of a request with a key
-// was authenticated when its attempt began.
-func (rep *Repetition) Authenticate(ctx context.Context, running *service.Service, authenticate Authenticator) (access.Caller, *Refusal) {
-	if rep == nil {
-		return authenticate(ctx, running)
-	}
-	return rep.caller, rep.refused
 }
 
 // IsRepeated reports whether an earlier attempt may have changed something.
@@ -122,13 +103,14 @@ func (rep *Repetition) Undone() {
 // IsAnswered reports whether an earlier attempt has succeeded.
 func (rep *Repetition) IsAnswered() bool { return rep != nil && rep.answer != nil }
 
-// Repeatable serves a request, once for each Idempotency-Key. The endpoint must authenticate it by its
-// [RepetitionOf], and then replay its answer if it has one.
-func (g *Gate) Repeatable(
-	running *service.Service, w http.ResponseWriter, r *http.Request, origin item.Origin, authenticate Authenticator, serve Endpoint,
+// Admit authenticates a request, and serves it once for each Idempotency-Key. The endpoint must refuse a
+// request whose permit is refused, and replay the answer of one that has it.
+func (g *Gate) Admit(
+	running *service.Service, w http.ResponseWriter, r *http.Request, origin item.Origin, authenticate Authenticator,
+	serve func(*Permit, http.ResponseWriter, *http.Request) error,
 ) error {
 	if len(r.Header.Values(HeaderRetryKey)) == 0 || slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method) {
-		return serve(running, w, r)
+		return serve(g.Permit(running, r, origin, authenticate), w, r)
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -138,35 +120,35 @@ func (g *Gate) Repeatable(
 			release()
 		}
 	}()
-	ctx = storagedrivers.WithLease(context.WithValue(ctx, repetitionKey{}, rep), rep.IsLost)
-	repeatable := r.WithContext(ctx)
+	repeatable := r.WithContext(storagedrivers.WithLease(ctx, rep.IsLost))
 	defer func() { r.Body = repeatable.Body }() // it may be watched now
-	if rep.caller, rep.refused = authenticate(ctx, running); rep.refused == nil {
-		rep.begin(running, w, repeatable, origin, cancel)
+	p := g.Permit(running, repeatable, origin, authenticate)
+	p.Repetition = rep
+	if p.Refused == nil {
+		p.Refused = rep.begin(p, w, repeatable, cancel)
 	}
-	if rep.refused != nil || rep.IsAnswered() {
-		return serve(running, w, repeatable)
+	if p.Refused != nil || rep.IsAnswered() {
+		return serve(p, w, repeatable)
 	}
-	return rep.run(w, repeatable, func(w http.ResponseWriter) error { return serve(running, w, repeatable) })
+	return rep.run(w, repeatable, func(w http.ResponseWriter) error { return serve(p, w, repeatable) })
 }
 
-// begin begins an attempt, or sets the refusal. lost is called if another attempt takes over.
-func (rep *Repetition) begin(running *service.Service, w http.ResponseWriter, r *http.Request, origin item.Origin, lost func()) {
+// begin begins an attempt, or returns the refusal of its key. lost is called if another attempt takes over.
+func (rep *Repetition) begin(p *Permit, w http.ResponseWriter, r *http.Request, lost func()) *Refusal {
 	keys := r.Header.Values(HeaderRetryKey)
 	if len(keys) > 1 || !isRetryKey(keys[0]) {
-		rep.refused = Refuse(
+		return Refuse(
 			http.StatusBadRequest, item.BadRequest, "the header Idempotency-Key is sent once, with 1 to 255 visible ASCII characters",
 		)
-		return
 	}
-	account, owner := rep.caller.Account.APIKey, rep.caller.Account.User
-	if ticket := rep.caller.Ticket; ticket != nil {
-		owner = "\n" + ticket.HexID()
+	account, owner := p.Account.APIKey, p.Account.User
+	if p.Ticket != nil {
+		owner = "\n" + p.Ticket.HexID()
 	}
-	id := access.RequestID(string(origin), account, owner, keys[0], r.Method, r.URL.EscapedPath(), r.URL.RawQuery)
+	id := access.RequestID(string(p.Actor.Origin), account, owner, keys[0], r.Method, r.URL.EscapedPath(), r.URL.RawQuery)
 	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	var err error
-	rep.attempt, err = running.Issuer().Attempt(r.Context(), access.Request{
+	rep.attempt, err = p.Service.Issuer().Attempt(r.Context(), access.Request{
 		ID: id, Account: account, Owner: owner, Fingerprint: fmt.Sprint(max(r.ContentLength, -1), " ", mediaType),
 	}, lost)
 	if err == nil {
@@ -180,14 +162,14 @@ func (rep *Repetition) begin(running *service.Service, w http.ResponseWriter, r 
 	}
 	switch {
 	case err == nil:
+		return nil
 	case errors.Is(err, access.ErrRunning):
 		httpx.RetryAfter(w, time.Second)
-		rep.refused = underWay
+		return underWay
 	case errors.Is(err, access.ErrOtherRequest):
-		rep.refused = otherRequest
-	default:
-		rep.refused = rep.gate.StoreUnreachable(r.Context(), "the Idempotency-Key cannot be looked up now, try again later", err)
+		return otherRequest
 	}
+	return rep.gate.StoreUnreachable(r.Context(), "the Idempotency-Key cannot be looked up now, try again later", err)
 }
 
 var (
@@ -297,17 +279,18 @@ func (rep *Repetition) IsOlder(info storagedrivers.Info) bool {
 }
 
 // Replay sends the answer of an earlier attempt again, when its turn comes.
-func (rep *Repetition) Replay(running *service.Service, w http.ResponseWriter, r *http.Request, actor item.Actor) *Refusal {
-	leave, refused := rep.gate.EnterQueue(running, w, r, actor, service.OtherCall, int64(len(rep.answer.Body)))
+func (p *Permit) Replay(w http.ResponseWriter, r *http.Request) *Refusal {
+	answer := p.Repetition.answer
+	leave, refused := p.EnterQueue(r.Context(), w, service.OtherCall, int64(len(answer.Body)))
 	if refused != nil {
 		return refused
 	}
 	defer leave()
-	for name, value := range rep.answer.Header {
+	for name, value := range answer.Header {
 		w.Header().Set(name, value)
 	}
 	w.Header().Set(HeaderReplayed, "true")
-	httpx.AnswerBytes(w, r, rep.answer.Status, []byte(rep.answer.Body))
+	httpx.AnswerBytes(w, r, answer.Status, []byte(answer.Body))
 	return nil
 }
 

@@ -134,6 +134,31 @@ func StorageFailure(err error) *Failure {
 	return &Failure{Reason: reason, Message: message, Err: err}
 }
 
+// ErrOther means that an item is not the one that an operation is for.
+var ErrOther = errors.New("the item is another one by now")
+
+// OperationFailure returns the failure for an error of an operation on stored items. doing is what failed, as in
+// "the storage could not list the items".
+func OperationFailure(doing string, err error) *Failure {
+	if failure, ok := errors.AsType[*Failure](err); ok {
+		return failure
+	}
+	failure := StorageFailure(err)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, storagedrivers.ErrInvalidKey):
+		failure.Reason, failure.Message = Missing, "there is no such item"
+	case errors.Is(err, ErrOther):
+		failure.Reason, failure.Message = Changed, ErrOther.Error()
+	case errors.Is(err, storagedrivers.ErrChanged):
+		failure.Reason, failure.Message = Conflict, "the item is being replaced, try again later"
+	case errors.Is(err, context.Canceled): // by the caller
+		failure.Message = "the request was aborted"
+	case failure.Reason == StorageFailed:
+		failure.Message = "the storage could not " + doing
+	}
+	return failure
+}
+
 // ContentFailure returns the failure for an error of checking or decoding content, or of reading it
 // from the storage.
 func ContentFailure(err error) *Failure {

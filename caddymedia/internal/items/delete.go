@@ -59,7 +59,7 @@ type setResult struct {
 // report reports a deletion to the observer.
 func (q *itemsRequest) report(ctx context.Context, d service.Deletion) {
 	q.reported = true
-	d.Kind, d.Alias, d.Actor = q.kind, q.address.Alias, q.actor()
+	d.Kind, d.Alias, d.Actor = q.kind, q.address.Alias, q.permit.Actor
 	q.running.Observer().DeletionEnded(ctx, d)
 }
 
@@ -70,15 +70,15 @@ func (q *itemsRequest) deleteOne(ctx context.Context) error {
 		return q.refuse(ctx, refused)
 	}
 	if !q.alias.MayBeItem(q.address.Filename) {
-		return q.storageFailed(ctx, "", fs.ErrNotExist)
+		return q.failed(ctx, "", fs.ErrNotExist)
 	}
-	if refused := q.rep.Keep(ctx, q.alias.Name); refused != nil {
+	if refused := q.permit.Repetition.Keep(ctx, q.alias.Name); refused != nil {
 		return q.refuse(ctx, refused)
 	}
 	q.reported = true // by the uploader
 	err := q.delete(ctx, q.address.Filename, matches, false)
 	if err != nil {
-		return q.storageFailed(ctx, "delete the item", err)
+		return q.failed(ctx, "delete the item", err)
 	}
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, deletedAnswer{Success: true})
 }
@@ -88,13 +88,13 @@ func (q *itemsRequest) deleteOne(ctx context.Context) error {
 func (q *itemsRequest) delete(ctx context.Context, filename string, matches func(storagedrivers.Info) bool, inSet bool) error {
 	isNewer := false
 	err := q.running.Uploader().DeleteItem(ctx, upload.Deletion{
-		Alias: q.alias, Filename: filename, Actor: q.actor(), InSet: inSet,
+		Alias: q.alias, Filename: filename, Actor: q.permit.Actor, InSet: inSet,
 		Matches: func(info storagedrivers.Info) bool {
-			isNewer = !q.rep.IsOlder(info)
+			isNewer = !q.permit.Repetition.IsOlder(info)
 			return matches(info) && !isNewer
 		},
 	})
-	if isNewer && errors.Is(err, upload.ErrOtherItem) {
+	if isNewer && errors.Is(err, item.ErrOther) {
 		return fs.ErrNotExist
 	}
 	return err
@@ -102,7 +102,7 @@ func (q *itemsRequest) delete(ctx context.Context, filename string, matches func
 
 // deleteSet deletes the items that a form names, or those below a folder.
 func (q *itemsRequest) deleteSet(ctx context.Context) error {
-	leave, refused := q.EnterQueue(q.running, q.w, q.r, q.actor(), service.DeletedSet, SetForm.Memory(q.r))
+	leave, refused := q.permit.EnterQueue(ctx, q.w, service.DeletedSet, SetForm.Memory(q.r))
 	if refused != nil {
 		return q.refuse(ctx, refused)
 	}
@@ -115,22 +115,22 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 	if problem := setProblem(q.alias, form); problem != "" {
 		return q.refuse(ctx, caller.Refuse(http.StatusBadRequest, item.BadRequest, problem))
 	}
-	if refused := q.admitAgain(ctx, access.Delete); refused != nil { // the token may have been revoked meanwhile
+	if refused := q.again(ctx, access.Delete); refused != nil { // the token may have been revoked meanwhile
 		return q.refuse(ctx, refused)
 	}
 	if names := form["filename"]; len(names) > 0 {
 		return q.deleteNames(ctx, names)
 	}
-	folder := cmp.Or(form.Get("folder"), q.account.Folder)
-	if !q.account.Covers(folder) {
+	folder := cmp.Or(form.Get("folder"), q.permit.Account.Folder)
+	if !q.permit.Account.Covers(folder) {
 		return q.refuse(ctx, noFolder)
 	}
 	latest := began.Add(time.Second) // of the times of items that this process has stored before
-	if refused := q.rep.Keep(ctx, q.alias.Name); refused != nil {
+	if refused := q.permit.Repetition.Keep(ctx, q.alias.Name); refused != nil {
 		return q.refuse(ctx, refused)
 	}
-	if q.rep.IsRepeated() {
-		began, latest = q.rep.Began(), q.rep.Began()
+	if q.permit.Repetition.IsRepeated() {
+		began, latest = q.permit.Repetition.Began(), q.permit.Repetition.Began()
 	}
 	return q.deleteFolder(ctx, folder, func(info storagedrivers.Info) bool {
 		before, since := watch.Stored(q.alias.Filename(info.Key), info)
@@ -167,66 +167,40 @@ func setProblem(alias *item.Alias, form url.Values) string {
 
 // deleteNames deletes items and responds with the outcome of each.
 func (q *itemsRequest) deleteNames(ctx context.Context, names []string) error {
-	if refused := q.rep.Keep(ctx, q.alias.Name); refused != nil {
+	if refused := q.permit.Repetition.Keep(ctx, q.alias.Name); refused != nil {
 		return q.refuse(ctx, refused)
 	}
 	answer := setAnswer{Success: true, Result: make([]setResult, len(names))}
-	var number atomic.Int64
-	var left atomic.Pointer[item.Failure]
-	group := guard.NewGroup(atOnce)
-	named := map[string]bool{}
+	whichever := func(storagedrivers.Info) bool { return true }
+	q.reported = true
+	outcomes := q.running.DeleteSet(ctx, q.alias, q.permit.Actor, names, func(filename string) (removed bool, err error) {
+		if !q.alias.MayBeItem(filename) || !q.permit.Account.Covers(filename) {
+			return false, fs.ErrNotExist
+		}
+		err = q.delete(ctx, filename, whichever, true)
+		return err == nil, err
+	})
+	q.BoundAnswer(q.w)
 	for i, filename := range names {
-		result := &answer.Result[i]
-		result.Filename = filename
-		if named[filename] {
-			result.Message = "the item is named twice"
+		answer.Result[i] = setResult{Filename: filename, Deleted: outcomes[i] == nil}
+		if outcomes[i] == nil {
 			continue
 		}
-		named[filename] = true
-		group.Go(func() error {
-			failure := q.deleteNamed(ctx, filename)
-			if failure == nil {
-				result.Deleted = true
-				number.Add(1)
-				return nil
-			}
-			result.Message = failure.Message
-			left.Store(failure)
-			return nil
-		})
+		failure := item.OperationFailure("delete the item", outcomes[i])
+		answer.Result[i].Message = failure.Message
+		if q.logFailed(failure); ctx.Err() != nil {
+			q.permit.Repetition.Undone()
+		}
 	}
-	_ = group.Wait() // the results have the errors
-	q.BoundAnswer(q.w)
-	q.report(ctx, service.Deletion{IsSet: true, Number: int(number.Load()), Failure: left.Load()})
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, answer)
 }
 
-// deleteNamed deletes an item of a set.
-func (q *itemsRequest) deleteNamed(ctx context.Context, filename string) *item.Failure {
-	err := fs.ErrNotExist
-	if q.alias.MayBeItem(filename) && q.account.Covers(filename) {
-		err = ctx.Err()
-		if err == nil {
-			err = guard.Call(func() error {
-				return q.delete(ctx, filename, func(storagedrivers.Info) bool { return true }, true)
-			})
-		}
-	}
-	if err == nil {
-		return nil
-	}
-	status, failure := itemFailure("delete the item", err)
-	q.logFailed(status, failure)
-	if status >= http.StatusInternalServerError || ctx.Err() != nil {
-		q.rep.Undone()
-	}
-	return failure
-}
-
-// logFailed logs the failure of an item of a set if it is not the caller's fault.
-func (q *itemsRequest) logFailed(status int, failure *item.Failure) {
-	if status >= http.StatusInternalServerError {
+// logFailed logs the failure of an item of a set, and has the request carried out again when it is repeated, if it
+// is not the caller's fault.
+func (q *itemsRequest) logFailed(failure *item.Failure) {
+	if status := httpx.StatusOf(item.Failures{failure}); status >= http.StatusInternalServerError {
 		q.Log.Error(failure.Message, "status", status, "error", failure.Err)
+		q.permit.Repetition.Undone()
 	}
 }
 
@@ -250,13 +224,12 @@ func (q *itemsRequest) deleteFolder(ctx context.Context, folder string, older fu
 	if err == nil {
 		q.report(ctx, report)
 	} else {
-		status, failure := itemFailure("delete the items", err)
-		report.Failure = failure
+		report.Failure = item.OperationFailure("delete the items", err)
 		q.report(ctx, report)
 		if number == 0 {
-			return q.fail(ctx, status, failure)
+			return q.failed(ctx, "delete the items", err)
 		}
-		q.logFailed(status, failure)
+		q.logFailed(report.Failure)
 	}
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, setAnswer{Success: true, Result: []setResult{}, Deleted: &number, More: &more})
 }
@@ -277,7 +250,7 @@ func (q *itemsRequest) deleteOlder(ctx, bounded context.Context, filenames []str
 			switch err := q.delete(ctx, filename, older, true); {
 			case err == nil:
 				done.Add(1)
-			case errors.Is(err, upload.ErrOtherItem):
+			case errors.Is(err, item.ErrOther):
 				kept.Add(1)
 			case !errors.Is(err, fs.ErrNotExist):
 				return err

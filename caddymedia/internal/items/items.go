@@ -57,13 +57,18 @@ func Endpoint(g *caller.Gate, kind item.Kind) caller.Endpoint {
 	return func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 		q := &itemsRequest{
 			Gate: g, kind: kind, origin: item.OriginHTTP, baseURL: g.BaseURL(r) + g.MountPrefix(r),
-			authenticate: func(ctx context.Context, running *service.Service) (access.Caller, *caller.Refusal) {
-				account, refused := g.AuthenticateAccount(ctx, running, w, r)
-				return access.Caller{Account: account}, refused
-			},
+			authenticate: accounts(g, w, r),
 		}
 		q.address, q.problem = addressOf(r.URL, kind)
 		return q.serve(running, w, r)
+	}
+}
+
+// accounts returns the authenticator of a request that a ticket is not for.
+func accounts(g *caller.Gate, w http.ResponseWriter, r *http.Request) caller.Authenticator {
+	return func(ctx context.Context, running *service.Service) (access.Caller, *caller.Refusal) {
+		account, refused := g.AuthenticateAccount(ctx, running, w, r)
+		return access.Caller{Account: account}, refused
 	}
 }
 
@@ -91,10 +96,9 @@ type itemsRequest struct {
 	address      caller.Address
 	problem      string // of the address, for the caller; empty if there is none
 	authenticate caller.Authenticator
-	account      access.Account
+	permit       *caller.Permit
 	alias        *item.Alias
 
-	rep      *caller.Repetition
 	move     upload.Transfer // of a POST on an item: To, New and Copy, once they are read
 	toAlias  string          // of that
 	facts    bool            // a list has those of its images
@@ -126,18 +130,11 @@ var (
 // serve authenticates the request and responds.
 func (q *itemsRequest) serve(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
-	return q.Repeatable(running, w, r, q.origin, q.authenticate, q.attempt)
-}
-
-// attempt is serve for one attempt at the request.
-func (q *itemsRequest) attempt(running *service.Service, w http.ResponseWriter, r *http.Request) error {
-	ctx := r.Context()
-	q.running, q.w, q.r, q.rep = running, w, r, caller.RepetitionOf(ctx)
 	actions := aliasActions
 	if q.address.Filename != "" {
 		actions = oneActions
 	}
-	action, ok := actions[q.r.Method]
+	action, ok := actions[r.Method]
 	if !ok && q.problem == "" {
 		methods := make([]string, 0, len(actions))
 		for method := range actions {
@@ -145,21 +142,30 @@ func (q *itemsRequest) attempt(running *service.Service, w http.ResponseWriter, 
 		}
 		slices.Sort(methods)
 		allow := strings.Join(methods, ", ")
-		q.w.Header().Set("Allow", allow)
-		return q.refuse(ctx, caller.Refuse(http.StatusMethodNotAllowed, item.BadRequest, "use "+allow))
+		w.Header().Set("Allow", allow)
+		q.running, q.w, q.r = running, w, r
+		q.permit = &caller.Permit{Service: running, Actor: item.Actor{Origin: q.origin, Client: q.Client(r)}}
+		return q.refuse(r.Context(), caller.Refuse(http.StatusMethodNotAllowed, item.BadRequest, "use "+allow))
 	}
-	who, refused := q.rep.Authenticate(ctx, running, q.authenticate)
-	if refused := q.admit(who, refused, action.rights...); refused != nil {
+	return q.Admit(running, w, r, q.origin, q.authenticate, func(p *caller.Permit, w http.ResponseWriter, r *http.Request) error {
+		q.running, q.w, q.r, q.permit = running, w, r, p
+		return q.attempt(r.Context(), action)
+	})
+}
+
+// attempt is serve for one attempt at the request.
+func (q *itemsRequest) attempt(ctx context.Context, action itemAction) error {
+	refused := q.admit(action.rights)
+	if refused == nil {
+		refused = q.permit.Repetition.ReplayRefusal(q.permit.Account.Allows)
+	}
+	if refused != nil {
 		return q.refuse(ctx, refused)
 	}
-	if refused := q.rep.ReplayRefusal(q.account.Allows); refused != nil {
-		return q.refuse(ctx, refused)
-	}
-	if q.rep.IsAnswered() {
+	if q.permit.Repetition.IsAnswered() {
 		return q.replay(ctx)
 	}
-	ctx = storagedrivers.WithOwner(ctx, q.actor().Owner())
-	return action.serve(q, ctx)
+	return action.serve(q, storagedrivers.WithOwner(ctx, q.permit.Actor.Owner()))
 }
 
 // replay sends the answer of an earlier attempt again.
@@ -171,48 +177,42 @@ func (q *itemsRequest) replay(ctx context.Context) error {
 			return q.refuse(ctx, refused)
 		}
 	}
-	if refused := q.rep.Replay(q.running, q.w, q.r, q.actor()); refused != nil {
+	if refused := q.permit.Replay(q.w, q.r); refused != nil {
 		return q.refuse(ctx, refused)
 	}
 	return nil
 }
 
-// admit sets the account and the alias of the request, whose caller or refusal is given. The account
-// needs one of the rights.
-func (q *itemsRequest) admit(who access.Caller, refused *caller.Refusal, rights ...access.Right) *caller.Refusal {
-	q.account = who.Account
-	if refused != nil {
-		return refused
-	}
-	if q.problem != "" {
+// admit finds the alias of the request, whose caller needs one of the rights.
+func (q *itemsRequest) admit(rights []access.Right) (refused *caller.Refusal) {
+	account := q.permit.Account
+	switch {
+	case q.permit.Refused != nil:
+		return q.permit.Refused
+	case q.problem != "":
 		return caller.Refuse(http.StatusBadRequest, item.BadRequest, q.problem)
-	}
-	if !slices.ContainsFunc(rights, q.account.May) {
-		return caller.RightRefusal(q.account, rights[0])
+	case !slices.ContainsFunc(rights, account.May):
+		return caller.RightRefusal(account, rights[0])
 	}
 	q.alias, refused = q.findAlias(q.address.Alias)
-	if refused == nil && q.address.Filename != "" && !q.account.Covers(q.address.Filename) {
+	if refused == nil && q.address.Filename != "" && !account.Covers(q.address.Filename) {
 		refused = caller.Refuse(http.StatusNotFound, item.BadRequest, "there is no such item")
 	}
 	return refused
 }
 
-// admitAgain authenticates the request after its body was read, by the service that then answers new
-// requests. The refusal is that of the account of the request.
-func (q *itemsRequest) admitAgain(ctx context.Context, right access.Right) *caller.Refusal {
-	running, release := q.Next()
-	defer release()
-	account := q.account
-	who, refused := q.authenticate(ctx, running)
-	if refused = q.admit(who, refused, right); refused != nil {
-		q.account = account
+// again authenticates the caller again, after the form was read.
+func (q *itemsRequest) again(ctx context.Context, right access.Right) *caller.Refusal {
+	_, _, release, refused := q.permit.Again(ctx, q.kind, []access.Right{right}, q.alias.Name)
+	if refused == nil {
+		release()
 	}
 	return refused
 }
 
 // findAlias returns an alias that the account may use.
 func (q *itemsRequest) findAlias(name string) (*item.Alias, *caller.Refusal) {
-	if !q.account.Allows(name) { // it must not learn which aliases exist
+	if !q.permit.Account.Allows(name) { // it must not learn which aliases exist
 		return nil, caller.Refuse(http.StatusForbidden, item.Forbidden, "the account may not use the alias "+quoted(name))
 	}
 	alias, known := q.running.Alias(q.kind, name)
@@ -242,13 +242,6 @@ func addressOf(u *url.URL, kind item.Kind) (address caller.Address, problem stri
 	return caller.Address{Alias: segments[start], Filename: strings.Join(segments[start+1:], "/")}, ""
 }
 
-// actor returns the actor of the request.
-func (q *itemsRequest) actor() item.Actor {
-	return item.Actor{
-		Origin: q.origin, Account: q.account.APIKey, User: q.account.User, Client: q.Client(q.r),
-	}
-}
-
 // refuse responds to a refused request.
 func (q *itemsRequest) refuse(ctx context.Context, refused *caller.Refusal) error {
 	return q.fail(ctx, refused.Status, &item.Failure{Reason: refused.Reason, Message: refused.Message, Filename: q.address.Filename})
@@ -263,41 +256,12 @@ func (q *itemsRequest) fail(ctx context.Context, status int, failure *item.Failu
 	return httpx.Refuse(q.w, q.r, q.Log, status, item.Failures{failure})
 }
 
-// storageFailed responds with the error of a storage, or of a request for its items. doing is what
-// failed, as in "the storage could not list the items".
-func (q *itemsRequest) storageFailed(ctx context.Context, doing string, err error) error {
-	status, failure := itemFailure(doing, err)
+// failed responds with the error of an operation on items. doing is what failed, as in "the storage could not
+// list the items".
+func (q *itemsRequest) failed(ctx context.Context, doing string, err error) error {
+	failure := *item.OperationFailure(doing, err)
 	failure.Filename = q.address.Filename
-	return q.fail(ctx, status, failure)
-}
-
-// itemFailure returns the failure of an operation on items, and its status.
-func itemFailure(doing string, err error) (int, *item.Failure) {
-	bad := func(status int, message string) (int, *item.Failure) {
-		return status, &item.Failure{Reason: item.BadRequest, Message: message}
-	}
-	if known, ok := errors.AsType[*item.Failure](err); ok {
-		return httpx.StatusOf(item.Failures{known}), known
-	}
-	switch failure := item.StorageFailure(err); {
-	case errors.Is(err, service.ErrCursor):
-		return bad(http.StatusBadRequest, service.ErrCursor.Error())
-	case errors.Is(err, service.ErrUnordered):
-		return bad(http.StatusBadRequest, "the list has more than 10,000 items or takes too long to read: only the order name is possible")
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, storagedrivers.ErrInvalidKey):
-		return bad(http.StatusNotFound, "there is no such item")
-	case errors.Is(err, upload.ErrOtherItem):
-		return bad(http.StatusPreconditionFailed, upload.ErrOtherItem.Error())
-	case errors.Is(err, storagedrivers.ErrChanged):
-		return http.StatusConflict, &item.Failure{Reason: item.Conflict, Message: "the item is being replaced, try again later"}
-	case errors.Is(err, context.Canceled): // by the caller
-		return bad(http.StatusBadRequest, "the request was aborted")
-	case failure.Reason == item.Unavailable, failure.Reason == item.NoSpace:
-		return httpx.StatusOf(item.Failures{failure}), failure
-	default:
-		failure.Reason, failure.Message = item.StorageFailed, "the storage could not "+doing
-		return http.StatusBadGateway, failure
-	}
+	return q.fail(ctx, httpx.StatusOf(item.Failures{&failure}), &failure)
 }
 
 // itemAnswer is an item in a list.
@@ -333,14 +297,14 @@ func (q *itemsRequest) list(ctx context.Context) error {
 	if problem != "" {
 		return q.refuse(ctx, caller.Refuse(http.StatusBadRequest, item.BadRequest, problem))
 	}
-	if !q.account.Covers(query.Folder) {
+	if !q.permit.Account.Covers(query.Folder) {
 		return q.refuse(ctx, noFolder)
 	}
 	call := service.OtherCall
 	if query.Order != service.ByName {
 		call = service.OrderedList
 	}
-	leave, refused := q.EnterQueue(q.running, q.w, q.r, q.actor(), call, maxListed)
+	leave, refused := q.permit.EnterQueue(ctx, q.w, call, maxListed)
 	if refused != nil {
 		return q.refuse(ctx, refused)
 	}
@@ -349,14 +313,14 @@ func (q *itemsRequest) list(ctx context.Context) error {
 	defer cancel()
 	page, err := q.running.ListItems(ctx, query)
 	if err != nil {
-		return q.storageFailed(ctx, "list the items", err)
+		return q.failed(ctx, "list the items", err)
 	}
 	result, err := q.describe(ctx, page.Items, page.Variants)
 	if err == nil && q.facts {
 		err = q.addFacts(ctx, result, page.Items, true)
 	}
 	if err != nil {
-		return q.storageFailed(ctx, "list the items", err)
+		return q.failed(ctx, "list the items", err)
 	}
 	answer := listAnswer{Success: true, Result: result, Folders: append([]string{}, page.Folders...), Next: page.Next, Total: page.Total}
 	if page.Incomplete {
@@ -368,13 +332,13 @@ func (q *itemsRequest) list(ctx context.Context) error {
 // one responds with one item.
 func (q *itemsRequest) one(ctx context.Context) error {
 	if !q.alias.MayBeItem(q.address.Filename) {
-		return q.storageFailed(ctx, "", fs.ErrNotExist)
+		return q.failed(ctx, "", fs.ErrNotExist)
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxListTime)
 	defer cancel()
 	info, err := q.alias.Storage.Stat(ctx, q.alias.Key(q.address.Filename))
 	if err != nil {
-		return q.storageFailed(ctx, "read the item", err)
+		return q.failed(ctx, "read the item", err)
 	}
 	infos := []storagedrivers.Info{info}
 	result, err := q.describe(ctx, infos, nil)
@@ -382,7 +346,7 @@ func (q *itemsRequest) one(ctx context.Context) error {
 		err = q.addFacts(ctx, result, infos, false)
 	}
 	if err != nil {
-		return q.storageFailed(ctx, "read the item", err)
+		return q.failed(ctx, "read the item", err)
 	}
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, listAnswer{Success: true, Result: result})
 }
@@ -397,7 +361,7 @@ func (q *itemsRequest) query() (query service.ItemQuery, problem string) {
 		return query, "the parameter " + name + " is sent twice"
 	}
 	query = service.ItemQuery{
-		Alias: q.alias, Folder: cmp.Or(values.Get("folder"), q.account.Folder), Search: values.Get("search"), Order: service.ByName, Limit: defaultPage,
+		Alias: q.alias, Folder: cmp.Or(values.Get("folder"), q.permit.Account.Folder), Search: values.Get("search"), Order: service.ByName, Limit: defaultPage,
 		Cursor: values.Get("cursor"), MaxExamined: maxExamined, MaxTime: maxSearchTime, MaxSize: maxListed, Size: q.sizeOf,
 	}
 	if problem := folderProblem(q.alias, query.Folder); problem != "" {
@@ -501,7 +465,7 @@ func (q *itemsRequest) addFacts(ctx context.Context, answers []itemAnswer, infos
 	maker := q.running.Uploader().Derived
 	for i := range answers {
 		group.Go(func() (err error) {
-			answers[i].Facts, err = maker.StoredFacts(ctx, q.alias, q.baseURL, stored[answers[i].Filename], q.actor().Owner(), inList)
+			answers[i].Facts, err = maker.StoredFacts(ctx, q.alias, q.baseURL, stored[answers[i].Filename], q.permit.Actor.Owner(), inList)
 			return err
 		})
 	}

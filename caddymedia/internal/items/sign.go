@@ -47,15 +47,15 @@ func sign(g *caller.Gate, running *service.Service, w http.ResponseWriter, r *ht
 		w.Header().Set("Allow", http.MethodPost)
 		return caller.RefuseForm(running, w, r, signEndpoint, http.StatusMethodNotAllowed, "use POST")
 	}
-	account, refused := g.AuthenticateAccount(r.Context(), running, w, r)
+	p := g.Permit(running, r, item.OriginHTTP, accounts(g, w, r))
+	account, refused := p.Account, p.Refused
 	if refused == nil && !account.May(access.Sign) {
 		refused = caller.Refuse(http.StatusForbidden, item.Forbidden, "the account may not sign addresses: it needs the right sign")
 	}
 	if refused != nil {
 		return signRefused(running, w, r, refused)
 	}
-	actor := item.Actor{Origin: item.OriginHTTP, Account: account.APIKey, User: account.User, Client: g.Client(r)}
-	leave, refused := g.EnterQueue(running, w, r, actor, service.OtherCall, signForm.Memory(r))
+	leave, refused := p.EnterQueue(r.Context(), w, service.OtherCall, signForm.Memory(r))
 	if refused != nil {
 		return signRefused(running, w, r, refused)
 	}

@@ -36,7 +36,7 @@ func (q *itemsRequest) replace(ctx context.Context) error {
 		return q.refuse(ctx, refused)
 	}
 	if !q.alias.MayBeItem(q.address.Filename) {
-		return q.storageFailed(ctx, "", fs.ErrNotExist)
+		return q.failed(ctx, "", fs.ErrNotExist)
 	}
 	limits := q.running.Limits()
 	if q.r.ContentLength > limits.MaxBody {
@@ -46,7 +46,7 @@ func (q *itemsRequest) replace(ctx context.Context) error {
 	}
 	stored, err := q.stored(ctx)
 	if err != nil {
-		return q.storageFailed(ctx, "read the item", err)
+		return q.failed(ctx, "read the item", err)
 	}
 	req := upload.Replacement{
 		Request: q.writeRequest(access.Replace, q.address.Alias), Filename: q.address.Filename, Matches: matches, Stored: stored,
@@ -55,7 +55,7 @@ func (q *itemsRequest) replace(ctx context.Context) error {
 	if failures := uploader.PrecheckReplacement(ctx, req, max(q.r.ContentLength, 0)); failures != nil { // the body need not be read
 		return q.uploadFailed(ctx, failures)
 	}
-	ended, refused := q.begin()
+	ended, refused := q.permit.BeginUpload(q.w)
 	if refused != nil {
 		return q.refuse(ctx, refused)
 	}
@@ -78,7 +78,7 @@ func (q *itemsRequest) body() (body io.Reader, stop func(), refused *caller.Refu
 	httpx.Watch(q.r)
 	limits := q.running.Limits()
 	timed, stop := httpx.NewTimedBody(q.w, q.r.Body, limits.MaxUploadTime)
-	body, refused = q.rep.Match(http.MaxBytesReader(q.w, timed, limits.MaxBody), "")
+	body, refused = q.permit.Repetition.Match(http.MaxBytesReader(q.w, timed, limits.MaxBody), "")
 	return body, stop, refused
 }
 
@@ -94,41 +94,15 @@ func (q *itemsRequest) condition() (matches func(storagedrivers.Info) bool, refu
 	return caller.Condition(q.r.Header, q.alias)
 }
 
-// begin counts the request as an upload of the account until ended is called.
-func (q *itemsRequest) begin() (ended func(), refused *caller.Refusal) {
-	return q.BeginUpload(q.running, q.w, q.r, q.actor(), nil)
-}
-
 // writeRequest returns a request to store an item in an alias. The account must have the right for
 // that alias and for the one of the address, also right before the commit.
 func (q *itemsRequest) writeRequest(right access.Right, alias string) upload.Request {
 	return upload.Request{
-		Kind: q.kind, Alias: alias, Allows: q.account.Allows, Actor: q.actor(),
-		Forced:     service.ForcedBy(access.Caller{Account: q.account}),
+		Kind: q.kind, Alias: alias, Allows: q.permit.Account.Allows, Actor: q.permit.Actor,
+		Forced:     service.ForcedBy(q.permit.Caller),
 		BaseURL:    q.baseURL,
-		Repetition: q.rep.Repeats(),
-		Confirm: func(ctx context.Context, c upload.Commitment) (settle func(upload.Outcome), failure *item.Failure) {
-			running, release := q.Next()
-			defer release()
-			who, refused := q.authenticate(ctx, running)
-			account := who.Account
-			if refused == nil {
-				refused = caller.RightRefusal(account, right)
-			}
-			if refused == nil && (!account.Allows(c.Alias) || !account.Allows(q.address.Alias)) {
-				refused = caller.OtherAlias
-			}
-			if refused == nil && account.Folder != q.account.Folder {
-				refused = caller.OtherFolder
-			}
-			if refused == nil {
-				refused = q.rep.Keep(ctx, c.Alias)
-			}
-			if refused != nil {
-				return nil, refused.Failure()
-			}
-			return q.rep.Settle, nil
-		},
+		Repetition: q.permit.Repetition.Repeats(),
+		Confirm:    q.permit.Confirm(q.kind, []access.Right{right}, q.address.Alias),
 	}
 }
 
@@ -156,7 +130,7 @@ func (q *itemsRequest) transfer(ctx context.Context) error {
 	if q.move.Copy {
 		right = access.Copy
 	}
-	if refused := q.admitAgain(ctx, right); refused != nil {
+	if refused := q.again(ctx, right); refused != nil {
 		return q.refuse(ctx, refused)
 	}
 	matches, refused := q.condition()
@@ -168,9 +142,9 @@ func (q *itemsRequest) transfer(ctx context.Context) error {
 		return q.refuse(ctx, refused)
 	}
 	if !q.alias.MayBeItem(q.address.Filename) {
-		return q.storageFailed(ctx, "", fs.ErrNotExist)
+		return q.failed(ctx, "", fs.ErrNotExist)
 	}
-	ended, refused := q.begin()
+	ended, refused := q.permit.BeginUpload(q.w)
 	if refused != nil {
 		return q.refuse(ctx, refused)
 	}
@@ -231,7 +205,7 @@ func (q *itemsRequest) reportRefused(ctx context.Context, failure *item.Failure)
 		q.report(ctx, service.Deletion{IsSet: q.address.Filename == "", Filename: q.address.Filename, Failure: failure})
 		return
 	}
-	op := upload.Operation{Kind: q.kind, Alias: q.address.Alias, Filename: q.address.Filename, Actor: q.actor()}
+	op := upload.Operation{Kind: q.kind, Alias: q.address.Alias, Filename: q.address.Filename, Actor: q.permit.Actor}
 	if q.r.Method == http.MethodPost {
 		op.Transfer = &upload.Transfer{Filename: q.address.Filename, To: q.move.To, Copy: q.move.Copy}
 		if q.alias != nil && q.move.To != "" {

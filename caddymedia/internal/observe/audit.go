@@ -48,8 +48,8 @@ func deletion(err error) string {
 		return resultOK
 	case errors.Is(err, fs.ErrNotExist):
 		return "there is no such item"
-	case errors.Is(err, upload.ErrOtherItem):
-		return upload.ErrOtherItem.Error()
+	case errors.Is(err, item.ErrOther):
+		return item.ErrOther.Error()
 	default:
 		return "the storage did not delete the item"
 	}

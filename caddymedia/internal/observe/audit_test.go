@@ -30,7 +30,7 @@ func TestAuditOfDeletions(t *testing.T) {
 	}{
 		{nil, "ok"},
 		{&fs.PathError{Op: "remove", Path: "secret", Err: fs.ErrNotExist}, "there is no such item"},
-		{fmt.Errorf("deleting secret: %w", upload.ErrOtherItem), "the item is another one by now"},
+		{fmt.Errorf("deleting secret: %w", item.ErrOther), "the item is another one by now"},
 		{errors.New("dial tcp 10.1.2.3: secret"), "the storage did not delete the item"},
 	} {
 		o.auditChange(upload.Change{Action: upload.Deleted, Alias: alias, Item: upload.Item{Filename: "a.txt"}, Err: tt.err})

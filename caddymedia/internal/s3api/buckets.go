@@ -22,7 +22,7 @@ type owner struct {
 	DisplayName string
 }
 
-func (q *request) owner() owner { return owner{q.account.APIKey, q.account.APIKey} }
+func (q *request) owner() owner { return owner{q.permit.Account.APIKey, q.permit.Account.APIKey} }
 
 type bucketAnswer struct {
 	Name         string
@@ -36,7 +36,7 @@ func (q *request) listBuckets() *Error {
 		Buckets []bucketAnswer `xml:"Buckets>Bucket"`
 	}{Owner: q.owner()}
 	for _, alias := range q.running.Aliases() {
-		if q.account.Allows(alias.Name) {
+		if q.permit.Account.Allows(alias.Name) {
 			answer.Buckets = append(answer.Buckets, bucketAnswer{BucketOf(alias), stamp(time.Unix(0, 0))})
 		}
 	}
@@ -91,7 +91,7 @@ func (q *request) acl() *Error {
 	answer := struct {
 		Owner  owner   //
 		Grants []grant `xml:"AccessControlList>Grant"`
-	}{Owner: q.owner(), Grants: []grant{{grantee{Space: schema, Type: "CanonicalUser", ID: q.account.APIKey}, "FULL_CONTROL"}}}
+	}{Owner: q.owner(), Grants: []grant{{grantee{Space: schema, Type: "CanonicalUser", ID: q.permit.Account.APIKey}, "FULL_CONTROL"}}}
 	if q.alias.Private == nil {
 		answer.Grants = append(answer.Grants, grant{grantee{Space: schema, Type: "Group", URI: "http://acs.amazonaws.com/groups/global/AllUsers"}, "READ"})
 	}
@@ -236,7 +236,7 @@ func (l *listing) remember(p position) {
 }
 
 func (l *listing) markerKey(marker string) string {
-	return strings.Join([]string{l.account.APIKey, l.bucket, l.prefix, l.delimiter, marker}, "\n")
+	return strings.Join([]string{l.permit.Account.APIKey, l.bucket, l.prefix, l.delimiter, marker}, "\n")
 }
 
 // encode encodes a key if the client asks for it.

@@ -54,18 +54,18 @@ func (q *request) completeMultipart() *Error {
 	if failed != nil {
 		return failed
 	}
-	leave, refused := q.EnterQueue(q.running, q.w, q.r, q.actor(), service.OtherCall, q.xmlBytes())
+	leave, refused := q.permit.EnterQueue(q.ctx, q.w, service.OtherCall, q.xmlBytes())
 	if refused != nil {
-		return errorOf(slowDown, refused.Message)
+		return refusalError(refused)
 	}
 	var sent completeRequest
 	failed = q.readXML(body, &sent)
 	if leave(); failed != nil {
 		return failed
 	}
-	ended, refused := q.BeginUpload(q.running, q.w, q.r, q.actor(), q.visitor)
+	ended, refused := q.permit.BeginUpload(q.w)
 	if refused != nil {
-		return errorOf(slowDown, refused.Message)
+		return refusalError(refused)
 	}
 	defer ended()
 	rec := q.record()
@@ -148,8 +148,8 @@ func (q *request) finish(
 	}
 	failures := u.Finish(q.ctx, resumable.Finishing{
 		BaseURL: q.BaseURL(q.r), Refusals: resumable.RecordRefusals, Matches: req.Matches, Permits: req.Permits,
-		Authorize: func(_ context.Context, alias string, _ bool) (resumable.Rights, *item.Failure) {
-			return q.authorize(alias)
+		Authorize: func(ctx context.Context, alias string, _ bool) (resumable.Rights, *item.Failure) {
+			return q.authorize(ctx, alias)
 		},
 	})
 	switch {
@@ -178,13 +178,11 @@ func (q *request) isCompleted(store *resumable.Store, rec resumable.Record) bool
 	return err == nil && u.Outcome != nil
 }
 
-// authorize verifies the signature again before the item is stored, with the service that then answers new
-// requests.
-func (q *request) authorize(alias string) (resumable.Rights, *item.Failure) {
-	running, release := q.Next()
-	if failed := q.verifyWith(running, mayWrite, alias); failed != nil {
-		release()
-		return resumable.Rights{}, &item.Failure{Reason: item.Forbidden, Message: failed.Message, Err: failed}
+// authorize verifies the signature again before the item is stored.
+func (q *request) authorize(ctx context.Context, alias string) (resumable.Rights, *item.Failure) {
+	_, running, release, refused := q.permit.Again(ctx, q.alias.Kind, mayWrite, alias)
+	if refused != nil {
+		return resumable.Rights{}, refused.Failure()
 	}
 	return resumable.Rights{Issuer: running.Issuer(), Release: release}, nil
 }

@@ -1,13 +1,11 @@
 package s3api
 
 import (
-	"context"
 	"errors"
-	"io/fs"
 	"net/http"
 
+	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/storagedrivers"
 )
 
 // Error is an error in the form of S3.
@@ -71,22 +69,15 @@ type errorAnswer struct {
 	RequestId string //nolint:revive // the name of the element
 }
 
-// storageError returns the error for one of a storage. doing is what failed, as in "the storage could not
-// list the objects".
+// storageError returns the error for one of a storage. doing is what failed, as in "the storage could not list the
+// objects".
 func storageError(doing string, err error) *Error {
-	switch failure := item.StorageFailure(err); {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, storagedrivers.ErrInvalidKey):
-		return errorOf(noSuchKey, "there is no such object")
-	case errors.Is(err, storagedrivers.ErrChanged):
-		return errorOf(operationAborted, "the object is being replaced, try again later")
-	case errors.Is(err, context.Canceled):
-		return errorOf(incompleteBody, "the request was aborted")
-	case failure.Reason == item.Unavailable:
-		return errorOf(slowDown, failure.Message)
-	case failure.Reason == item.NoSpace:
-		return errorOf(noSpace, failure.Message)
+	failure := item.OperationFailure(doing, err)
+	kind, known := kinds[failure.Reason]
+	if !known {
+		kind = internalError
 	}
-	return errorOf(internalError, "the storage could not "+doing)
+	return errorOf(kind, failure.Message)
 }
 
 // statusError returns the error for the status of an item that is served.
@@ -111,10 +102,18 @@ var kinds = map[item.Reason]errorKind{
 	item.NoSpace: noSpace, item.Missing: noSuchKey, item.Changed: preconditionFailed,
 }
 
+// refusalError returns the error for a refusal.
+func refusalError(refused *caller.Refusal) *Error {
+	if failed, ok := errors.AsType[*Error](refused.Err); ok {
+		return failed
+	}
+	return errorOf(kinds[refused.Reason], refused.Message)
+}
+
 // failure returns the error for the failures of an upload, and logs those that are not the caller's fault. It
 // counts what is refused for good on a presigned address.
 func (q *request) failure(failures item.Failures) *Error {
-	q.running.CountRefused(q.ctx, q.visitor, failures)
+	q.running.CountRefused(q.ctx, q.permit.Ticket, failures)
 	first := failures[0]
 	if failed, ok := errors.AsType[*Error](first.Err); ok {
 		return failed

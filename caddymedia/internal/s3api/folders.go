@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"net/http"
 	"strings"
 	"time"
@@ -111,7 +112,7 @@ func (q *request) getFolder() *Error {
 
 // putFolder makes a folder of a body without bytes.
 func (q *request) putFolder(body *body) *Error {
-	timed, stop := httpx.NewTimedBody(q.w, io.NopCloser(body), q.running.UploadTime(q.visitor))
+	timed, stop := httpx.NewTimedBody(q.w, io.NopCloser(body), q.running.UploadTime(q.permit.Ticket))
 	defer stop()
 	n, err := io.Copy(io.Discard, io.LimitReader(timed, 1))
 	failed, ok := errors.AsType[*Error](err)
@@ -141,14 +142,16 @@ func (q *request) makeFolder(rights []access.Right, create access.Right) (storag
 	if failed != nil {
 		return none, failed
 	}
-	ended, refused := q.BeginUpload(q.running, q.w, q.r, q.actor(), q.visitor)
+	ended, refused := q.permit.BeginUpload(q.w)
 	if refused != nil {
-		return none, errorOf(slowDown, refused.Message)
+		return none, refusalError(refused)
 	}
 	defer ended()
-	if failed := q.verifyAgain(rights, q.alias.Name); failed != nil {
-		return none, failed
+	now, _, release, refused := q.permit.Again(q.ctx, q.alias.Kind, rights, q.alias.Name)
+	if refused != nil {
+		return none, refusalError(refused)
 	}
+	release()
 	key := q.alias.MarkerKey(folder)
 	info, err := item.Stat(q.ctx, q.alias.Storage, key)
 	isNew := err == nil && info.Key == ""
@@ -157,8 +160,8 @@ func (q *request) makeFolder(rights []access.Right, create access.Right) (storag
 		return none, storageError("store the folder", err)
 	case !matches(info):
 		return none, errorOf(preconditionFailed, "a condition does not hold for the object")
-	case isNew && !q.account.May(create):
-		return none, errorOf(accessDenied, caller.RightRefusal(q.account, create).Message)
+	case isNew && !now.Account.May(create):
+		return none, refusalError(caller.RightRefusal(now.Account, create))
 	case isNew:
 		info, err = q.alias.Storage.Put(q.ctx, key, strings.NewReader(""), storagedrivers.PutOptions{
 			Mode: storagedrivers.Overwrite, ContentType: folderType,
@@ -206,25 +209,25 @@ func (q *request) copyFolder(source storagedrivers.Info) *Error {
 }
 
 // removeFolder deletes the marker of a folder. Its items stay.
-func (q *request) removeFolder(folder string, matches func(storagedrivers.Info) bool) (removed bool, failed *Error) {
+func (q *request) removeFolder(folder string, matches func(storagedrivers.Info) bool) error {
 	key := markerKey(q.alias, folder)
 	if key == "" {
-		return false, nil
+		return fs.ErrNotExist
 	}
 	info, err := item.Stat(q.ctx, q.alias.Storage, key)
 	switch {
-	case err == nil && info.Key == "":
-		return false, nil
-	case err == nil && !matches(info):
-		return false, errorOf(preconditionFailed, "a condition does not hold for the object")
-	case err == nil:
-		err = item.Remove(q.ctx, q.alias.Storage, key)
+	case err != nil:
+		return err
+	case info.Key == "":
+		return fs.ErrNotExist
+	case !matches(info):
+		return item.ErrOther
 	}
-	if err != nil {
-		return false, storageError("delete the object", err)
-	}
-	return true, nil
+	return item.Remove(q.ctx, q.alias.Storage, key)
 }
+
+// atOnce is how many folders are looked into side by side.
+const atOnce = 8
 
 // filled returns the folders of a list that have objects behind the last name. A storage may list others,
 // such as those that deleted objects leave.

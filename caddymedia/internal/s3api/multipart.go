@@ -36,7 +36,7 @@ func (q *request) uploads() (*resumable.Store, *Error) {
 }
 
 func (q *request) record() resumable.Record {
-	actor := q.actor()
+	actor := q.permit.Actor
 	folder, name := splitKey(q.key)
 	return resumable.Record{
 		Owner: actor.Owner(), Origin: string(actor.Origin), Account: actor.Account, Client: actor.Client, Address: actor.Ticket,
@@ -115,7 +115,7 @@ func (q *request) multipart() (*resumable.Store, *resumable.Upload, *Error) {
 	if failed != nil {
 		return nil, nil, failed
 	}
-	u, err := store.Find(q.ctx, q.actor().Owner(), q.query.Get("uploadId"))
+	u, err := store.Find(q.ctx, q.permit.Actor.Owner(), q.query.Get("uploadId"))
 	if err != nil {
 		return nil, nil, q.multipartError(err)
 	}
@@ -142,7 +142,7 @@ func (q *request) uploadPart() *Error {
 	if failed != nil {
 		return failed
 	}
-	timed, stop := httpx.NewTimedBody(q.w, io.NopCloser(body), q.running.UploadTime(q.visitor))
+	timed, stop := httpx.NewTimedBody(q.w, io.NopCloser(body), q.running.UploadTime(q.permit.Ticket))
 	defer stop()
 	part, failed := q.storePart(timed, length, timed.End, body.sums)
 	if failed != nil {
@@ -172,9 +172,9 @@ func (q *request) storePart(from io.Reader, length int64, interrupt func(), sums
 	if length > limit {
 		return nil, errorOf(entityTooLarge, "the part is larger than an item may be")
 	}
-	ended, refused := q.BeginUpload(q.running, q.w, q.r, q.actor(), q.visitor)
+	ended, refused := q.permit.BeginUpload(q.w)
 	if refused != nil {
-		return nil, errorOf(slowDown, refused.Message)
+		return nil, refusalError(refused)
 	}
 	defer ended()
 	rec := q.record()
@@ -193,7 +193,7 @@ func (q *request) storePart(from io.Reader, length int64, interrupt func(), sums
 	}
 	err = part.Append(q.ctx, resumable.Body{
 		Reader: from, Limit: limit, Interrupt: interrupt,
-		Reserve: func() (func(), error) { return q.running.ReserveFile(q.actor()) },
+		Reserve: func() (func(), error) { return q.running.ReserveFile(q.permit.Actor) },
 	})
 	if err == nil && length >= 0 && part.Offset() != length {
 		err = &resumable.BodyError{Err: errorOf(incompleteBody, "the body is shorter than it says")}
@@ -347,7 +347,7 @@ func (q *request) listMultiparts() *Error {
 	if failed != nil {
 		return failed
 	}
-	all, err := store.Multiparts(q.ctx, q.actor().Owner())
+	all, err := store.Multiparts(q.ctx, q.permit.Actor.Owner())
 	if err != nil {
 		return q.multipartError(err)
 	}

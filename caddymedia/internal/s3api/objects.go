@@ -1,7 +1,6 @@
 package s3api
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/xml"
@@ -13,7 +12,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/access"
@@ -24,7 +22,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/guard"
 )
 
 // tagOf returns the entity tag of an object, in quotes: that of the item in another form. Clients take 32
@@ -65,7 +62,7 @@ func (q *request) getObject() *Error {
 	}
 	out := &objectWriter{ResponseWriter: q.w, request: q}
 	err := q.items.Object(q.running, out, q.r.WithContext(q.ctx), q.alias, q.key, serve.ObjectOptions{
-		Tag: tag, Header: q.override, IsVisitor: q.visitor != nil,
+		Tag: tag, Header: q.override, IsVisitor: q.permit.Ticket != nil,
 	})
 	if failed, ok := errors.AsType[*httpx.Error](err); ok {
 		return statusError(failed.Status)
@@ -144,15 +141,15 @@ func (q *request) putObject() *Error {
 	if failed != nil {
 		return failed
 	}
-	ended, refused := q.BeginUpload(q.running, q.w, q.r, req.Actor, q.visitor)
+	ended, refused := q.permit.BeginUpload(q.w)
 	if refused != nil {
-		return errorOf(slowDown, refused.Message)
+		return refusalError(refused)
 	}
 	defer ended()
 	if failures := q.running.Uploader().Precheck(q.ctx, req, name, max(length, 0)); failures != nil {
 		return q.failure(failures)
 	}
-	timed, stop := httpx.NewTimedBody(q.w, io.NopCloser(body), q.running.UploadTime(q.visitor))
+	timed, stop := httpx.NewTimedBody(q.w, io.NopCloser(body), q.running.UploadTime(q.permit.Ticket))
 	defer stop()
 	items, failures := q.running.Uploader().Upload(q.ctx, req, upload.Body(name, http.MaxBytesReader(q.w, failing{timed}, q.running.Limits().MaxBody)))
 	if failures != nil {
@@ -209,7 +206,7 @@ func (q *request) upload() (req upload.Upload, name string, failed *Error) {
 		}
 	}
 	matchesOne := q.r.Header.Get("If-Match") != ""
-	if q.alias.Overwrite && !q.account.May(access.Replace) || !q.account.May(access.Upload) || matchesOne {
+	if q.alias.Overwrite && !q.permit.Account.May(access.Replace) || !q.permit.Account.May(access.Upload) || matchesOne {
 		req.Permits = func(stored storagedrivers.Info) *item.Failure {
 			if matchesOne && stored.Key == "" {
 				return &item.Failure{Reason: item.Missing, Message: "there is no such object"}
@@ -218,7 +215,7 @@ func (q *request) upload() (req upload.Upload, name string, failed *Error) {
 			if stored.Key != "" {
 				right = access.Replace
 			}
-			if refused := caller.RightRefusal(q.account, right); refused != nil {
+			if refused := caller.RightRefusal(q.permit.Account, right); refused != nil {
 				return refused.Failure()
 			}
 			return nil
@@ -249,40 +246,10 @@ func conditionOf(header http.Header, alias *item.Alias) (func(storagedrivers.Inf
 // before the commit.
 func (q *request) writeRequest(rights []access.Right) upload.Request {
 	return upload.Request{
-		Kind: q.alias.Kind, Alias: q.alias.Name, Allows: q.account.Allows, Actor: q.actor(),
+		Kind: q.alias.Kind, Alias: q.alias.Name, Allows: q.permit.Account.Allows, Actor: q.permit.Actor,
 		BaseURL: q.BaseURL(q.r),
-		Confirm: func(_ context.Context, c upload.Commitment) (func(upload.Outcome), *item.Failure) {
-			if failed := q.verifyAgain(rights, c.Alias); failed != nil {
-				return nil, &item.Failure{Reason: item.Forbidden, Message: failed.Message, Err: failed}
-			}
-			return nil, nil
-		},
+		Confirm: q.permit.Confirm(q.alias.Kind, rights),
 	}
-}
-
-// verifyAgain verifies the signature again after a body, with the service that then answers new requests. The
-// account needs one of the rights, and the alias.
-func (q *request) verifyAgain(rights []access.Right, alias string) *Error {
-	running, release := q.Next()
-	defer release()
-	return q.verifyWith(running, rights, alias)
-}
-
-func (q *request) verifyWith(running *service.Service, rights []access.Right, alias string) *Error {
-	account, failed := q.verify(running)
-	if failed == nil && !account.Allows(alias) {
-		failed = errorOf(accessDenied, "the account may not use this bucket any more")
-	}
-	if failed != nil {
-		return failed
-	}
-	for _, right := range rights {
-		if q.account.May(right) && !account.May(right) { // what it permits was decided before
-			return errorOf(accessDenied, "the rights of the account have changed, try again")
-		}
-	}
-	q.account = account
-	return q.mayOne(rights)
 }
 
 // deleteObject deletes an object. S3 says the same of one that is not there.
@@ -291,38 +258,28 @@ func (q *request) deleteObject() *Error {
 	if failed != nil {
 		return failed
 	}
-	if _, failed := q.remove(q.key, matches, false); failed != nil {
-		return failed
+	if err := q.remove(q.key, matches, false); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return storageError("delete the object", err)
 	}
 	q.w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// remove deletes an object, if it is there and matches. It reports whether there was one.
-func (q *request) remove(key string, matches func(storagedrivers.Info) bool, inSet bool) (removed bool, failed *Error) {
+// remove deletes an object, if it matches. The error is fs.ErrNotExist if there is none.
+func (q *request) remove(key string, matches func(storagedrivers.Info) bool, inSet bool) error {
 	if folder, isFolder := folderOf(key); isFolder {
 		return q.removeFolder(folder, matches)
 	}
 	if !q.alias.MayBeItem(key) {
-		return false, nil
+		return fs.ErrNotExist
 	}
-	err := guard.Call(func() error { // in a set it has a goroutine of its own
-		return q.running.Uploader().DeleteItem(q.ctx, upload.Deletion{Alias: q.alias, Filename: key, Actor: q.actor(), InSet: inSet, Matches: matches})
+	return q.running.Uploader().DeleteItem(q.ctx, upload.Deletion{
+		Alias: q.alias, Filename: key, Actor: q.permit.Actor, InSet: inSet, Matches: matches,
 	})
-	switch {
-	case err == nil, errors.Is(err, fs.ErrNotExist):
-		return err == nil, nil
-	case errors.Is(err, upload.ErrOtherItem):
-		return false, errorOf(preconditionFailed, upload.ErrOtherItem.Error())
-	}
-	return false, storageError("delete the object", err)
 }
 
-// Bounds of a request that deletes many objects.
-const (
-	maxDeleted = 1000
-	atOnce     = 8
-)
+// maxDeleted is how many objects a request deletes.
+const maxDeleted = 1000
 
 type deleteRequest struct {
 	XMLName xml.Name `xml:"Delete"`
@@ -339,9 +296,9 @@ type undeletedAnswer struct{ Key, Code, Message string }
 
 // deleteObjects deletes up to 1,000 objects.
 func (q *request) deleteObjects() *Error {
-	leave, refused := q.EnterQueue(q.running, q.w, q.r, q.actor(), service.DeletedSet, q.xmlBytes())
+	leave, refused := q.permit.EnterQueue(q.ctx, q.w, service.DeletedSet, q.xmlBytes())
 	if refused != nil {
-		return errorOf(slowDown, refused.Message)
+		return refusalError(refused)
 	}
 	defer leave()
 	body, _, failed := bodyOf(q.r, q.signature, q.secret)
@@ -355,43 +312,41 @@ func (q *request) deleteObjects() *Error {
 	if len(sent.Objects) > maxDeleted || len(sent.Objects) == 0 {
 		return errorOf(malformedXML, "there are no keys, or more than 1,000")
 	}
-	if failed := q.verifyAgain([]access.Right{access.Delete}, q.alias.Name); failed != nil {
-		return failed
+	_, _, release, refused := q.permit.Again(q.ctx, q.alias.Kind, []access.Right{access.Delete}, q.alias.Name)
+	if refused != nil {
+		return refusalError(refused)
 	}
-	outcomes := make([]*Error, len(sent.Objects))
-	var removed atomic.Int64
-	group := guard.NewGroup(atOnce)
+	release()
+	names, tags := make([]string, len(sent.Objects)), make(map[string]string, len(sent.Objects))
 	for i, object := range sent.Objects {
-		group.Go(func() error {
-			was, failed := q.remove(object.Key, func(info storagedrivers.Info) bool {
-				return object.ETag == "" || object.ETag == "*" || `"`+strings.Trim(object.ETag, `"`)+`"` == exactTag(q.alias, info)
-			}, true)
-			if outcomes[i] = failed; was {
-				removed.Add(1)
-			}
-			return nil
-		})
+		names[i] = object.Key
+		if _, twice := tags[object.Key]; !twice {
+			tags[object.Key] = strings.Trim(object.ETag, `"`)
+		}
 	}
-	_ = group.Wait() // the outcomes have the errors
+	outcomes := q.running.DeleteSet(q.ctx, q.alias, q.permit.Actor, names, func(key string) (removed bool, err error) {
+		wanted := tags[key]
+		err = q.remove(key, func(info storagedrivers.Info) bool {
+			return wanted == "" || wanted == "*" || `"`+wanted+`"` == exactTag(q.alias, info)
+		}, true)
+		if errors.Is(err, fs.ErrNotExist) { // S3 says the same of an object that is not there
+			return false, nil
+		}
+		return err == nil, err
+	})
 	answer := struct {
 		Deleted []deletedAnswer   //
 		Errors  []undeletedAnswer `xml:"Error"`
 	}{}
-	var left *item.Failure
-	for i, failed := range outcomes {
-		key := sent.Objects[i].Key
+	for i, err := range outcomes {
 		switch {
-		case failed != nil:
-			answer.Errors = append(answer.Errors, undeletedAnswer{key, failed.Code, failed.Message})
-			left = &item.Failure{Reason: item.StorageFailed, Message: failed.Message}
-			continue
+		case err != nil && !errors.Is(err, service.ErrNamedTwice):
+			failed := storageError("delete the object", err)
+			answer.Errors = append(answer.Errors, undeletedAnswer{names[i], failed.Code, failed.Message})
 		case !sent.Quiet:
-			answer.Deleted = append(answer.Deleted, deletedAnswer{key})
+			answer.Deleted = append(answer.Deleted, deletedAnswer{names[i]})
 		}
 	}
-	q.running.Observer().DeletionEnded(q.ctx, service.Deletion{
-		Kind: q.alias.Kind, Alias: q.alias.Name, Actor: q.actor(), IsSet: true, Number: int(removed.Load()), Failure: left,
-	})
 	q.answer(http.StatusOK, "DeleteResult", answer)
 	return nil
 }
@@ -440,9 +395,9 @@ func (q *request) copyObject() *Error {
 		return q.copyFolder(stored)
 	}
 	key := from.Filename(stored.Key)
-	ended, refused := q.BeginUpload(q.running, q.w, q.r, q.actor(), q.visitor)
+	ended, refused := q.permit.BeginUpload(q.w)
 	if refused != nil {
-		return errorOf(slowDown, refused.Message)
+		return refusalError(refused)
 	}
 	defer ended()
 	info := stored

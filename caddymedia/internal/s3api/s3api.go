@@ -91,8 +91,7 @@ type request struct {
 	query       url.Values
 	signature   *signature
 	secret      string
-	account     access.Account
-	visitor     *access.Ticket // of a presigned address; nil for the account itself
+	permit      *caller.Permit // its ticket is a presigned address; nil for the account itself
 	begun       bool           // the answer, see [request.begin]
 	alias       *item.Alias    // of the bucket; nil for the list of buckets
 }
@@ -134,9 +133,9 @@ const maxListed = 1 << 20
 // once.
 func inTurn(serve func(*request) *Error) func(*request) *Error {
 	return func(q *request) *Error {
-		leave, refused := q.EnterQueue(q.running, q.w, q.r, q.actor(), service.OtherCall, maxListed)
+		leave, refused := q.permit.EnterQueue(q.ctx, q.w, service.OtherCall, maxListed)
 		if refused != nil {
-			return errorOf(slowDown, refused.Message)
+			return refusalError(refused)
 		}
 		defer leave()
 		return serve(q)
@@ -207,7 +206,7 @@ func (q *request) serve() *Error {
 	if !known {
 		return &Error{http.StatusNotFound, code, "buckets have no such configuration here"}
 	}
-	q.ctx = storagedrivers.WithOwner(q.ctx, q.actor().Owner())
+	q.ctx = storagedrivers.WithOwner(q.ctx, q.permit.Actor.Owner())
 	return op.serve(q)
 }
 
@@ -235,28 +234,32 @@ func (q *request) subResource() string {
 	return ""
 }
 
-// authenticate sets the account of the signature, and the visitor of a presigned address.
+// authenticate sets the permit of the signature.
 func (q *request) authenticate() *Error {
 	var failed *Error
 	if q.signature, failed = signatureOf(q.r); failed != nil {
 		return failed
 	}
-	if q.account, failed = q.verify(q.running); failed != nil {
-		return failed
+	if q.permit = q.Permit(q.running, q.r, item.OriginS3, q.verify); q.permit.Refused != nil {
+		return refusalError(q.permit.Refused)
 	}
 	return q.admitVisitor()
 }
 
-// verify returns the account of the signature, according to a service. Wrong signatures are not throttled:
+// verify returns the account of the signature, according to a service, and the ticket that it is in a query. Wrong signatures are not throttled:
 // nobody guesses a secret of 16 bytes, and a client that is refused for those of its neighbours would be shut
 // out.
-func (q *request) verify(running *service.Service) (access.Account, *Error) {
+func (q *request) verify(_ context.Context, running *service.Service) (who access.Caller, refused *caller.Refusal) {
 	account, known := running.Issuer().Account(q.signature.accessKey)
 	if !known {
 		account = access.Account{}
 	}
 	q.secret = account.S3Secret
-	return account, q.signature.verify(q.asSent(), account.S3Secret, q.began)
+	if failed := q.signature.verify(q.asSent(), account.S3Secret, q.began); failed != nil {
+		refused = caller.Refuse(http.StatusForbidden, item.Forbidden, failed.Message)
+		refused.Err = failed
+	}
+	return access.Caller{Account: account, Ticket: q.ticket()}, refused
 }
 
 // asSent returns the request with the path that its client has signed: a prefix may have been removed before
@@ -293,17 +296,17 @@ func (q *request) report(rights []access.Right, failed *Error) {
 	case !ok || failed.Status != http.StatusForbidden:
 	case slices.Contains(rights, access.Delete):
 		q.running.Observer().DeletionEnded(q.ctx, service.Deletion{
-			Kind: kind, Alias: alias, Filename: q.key, IsSet: isSet, Actor: q.actor(), Failure: failure,
+			Kind: kind, Alias: alias, Filename: q.key, IsSet: isSet, Actor: q.permit.Actor, Failure: failure,
 		})
 	case !isSet && (q.r.Method == http.MethodPut || q.r.Method == http.MethodPost):
-		q.running.Observer().Refused(q.ctx, upload.Operation{Kind: kind, Alias: alias, Filename: q.key, Actor: q.actor()}, item.Failures{failure})
+		q.running.Observer().Refused(q.ctx, upload.Operation{Kind: kind, Alias: alias, Filename: q.key, Actor: q.permit.Actor}, item.Failures{failure})
 	}
 }
 
 // mayOne returns an error unless the account has one of the rights, if there are any.
 func (q *request) mayOne(rights []access.Right) *Error {
-	if len(rights) > 0 && !slices.ContainsFunc(rights, q.account.May) {
-		return errorOf(accessDenied, caller.RightRefusal(q.account, rights[0]).Message)
+	if len(rights) > 0 && !slices.ContainsFunc(rights, q.permit.Account.May) {
+		return refusalError(caller.RightRefusal(q.permit.Account, rights[0]))
 	}
 	return nil
 }
@@ -312,7 +315,7 @@ func (q *request) mayOne(rights []access.Right) *Error {
 func (q *request) find(bucket string) (*item.Alias, *Error) {
 	kind, name, _ := strings.Cut(bucket, "-")
 	known, ok := item.KindOf(kind)
-	if !q.account.Allows(name) { // it must not learn which aliases exist
+	if !q.permit.Account.Allows(name) { // it must not learn which aliases exist
 		return nil, errorOf(accessDenied, "the account may not use this bucket")
 	}
 	alias, found := q.running.Alias(known, name)

@@ -22,9 +22,11 @@ import (
 
 var (
 	// ErrCursor means that a cursor is not of an earlier page of the same list.
-	ErrCursor = errors.New("the cursor is not from an earlier answer to the same request")
+	ErrCursor = &item.Failure{Reason: item.BadRequest, Message: "the cursor is not from an earlier answer to the same request"}
 	// ErrUnordered means that a list is too long for its order.
-	ErrUnordered = errors.New("the list is too long for this order")
+	ErrUnordered = &item.Failure{
+		Reason: item.BadRequest, Message: "the list has more than 10,000 items or takes too long to read: only the order name is possible",
+	}
 )
 
 // maxListings is the maximum number of listings of one folder for one page. Some may be empty.

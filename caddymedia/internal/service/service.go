@@ -406,22 +406,6 @@ type Observer interface {
 	StorageChecked(storage string, health Health, changed bool)
 }
 
-// Deletion is a request to delete items.
-type Deletion struct {
-	Kind item.Kind
-	// Alias and Filename as in the request. The filename is empty for a set.
-	Alias, Filename string
-	// IsSet means that the request names a set of items.
-	IsSet bool
-	// Folder of a set; empty if the request names its items.
-	Folder string
-	// Number of items of a set that were deleted.
-	Number int
-	Actor  item.Actor
-	// Failure is why the request was refused, or why some items of a set are left; nil otherwise.
-	Failure *item.Failure
-}
-
 // NopObserver is an [Observer] that does nothing.
 type NopObserver struct{ upload.NopObserver }
 

@@ -31,7 +31,7 @@ func (q *request) create(ctx context.Context) error {
 	creation := resumable.Creation{
 		Record: *rec, Limit: q.limit(rec), Admit: func(length int64) error { return q.admit(ctx, rec, length) },
 	}
-	if ticket := q.caller.Ticket; ticket != nil {
+	if ticket := q.Ticket; ticket != nil {
 		creation.SubFolder = cmp.Or(ticket.SubFolder, rec.SubFolder)
 		creation.Filename = cmp.Or(ticket.Filename, rec.Filename)
 		creation.Files = ticket.Left()
@@ -75,11 +75,11 @@ func (q *request) create(ctx context.Context) error {
 // record returns the record of the upload that the request creates.
 func (q *request) record() (*resumable.Record, error) {
 	rec := &resumable.Record{
-		Owner: q.actor.Owner(), Origin: string(q.actor.Origin), Account: q.actor.Account, User: q.actor.User, Client: q.actor.Client,
-		Scope: q.caller.Scope(), Kind: q.Kind.Name(), Length: resumable.Unknown,
+		Owner: q.Actor.Owner(), Origin: string(q.Actor.Origin), Account: q.Actor.Account, User: q.Actor.User, Client: q.Actor.Client,
+		Scope: q.Scope(), Kind: q.Kind.Name(), Length: resumable.Unknown,
 	}
-	if ticket := q.caller.Ticket; ticket != nil {
-		rec.Ticket, rec.TicketExpires = q.actor.Ticket, ticket.Expires
+	if ticket := q.Ticket; ticket != nil {
+		rec.Ticket, rec.TicketExpires = q.Actor.Ticket, ticket.Expires
 	}
 	if err := readConcat(q.r.Header, rec); err != nil {
 		return nil, err
@@ -92,11 +92,11 @@ func (q *request) record() (*resumable.Record, error) {
 		return nil, err
 	}
 	rec.Filename = naming.FileNameOf(cmp.Or(metadata["filename"], metadata["name"])) // records are JSON, which is UTF-8
-	rec.SubFolder = cmp.Or(metadata["sub_folder"], q.caller.Account.Folder)
+	rec.SubFolder = cmp.Or(metadata["sub_folder"], q.Account.Folder)
 	if !rec.Partial {
 		rec.Alias = metadata["alias"]
 	}
-	rec.Alias = cmp.Or(rec.Alias, service.ForcedBy(q.caller).Alias, item.DefaultAlias)
+	rec.Alias = cmp.Or(rec.Alias, service.ForcedBy(q.Caller).Alias, item.DefaultAlias)
 	if rec.Filename == "" && !rec.Partial {
 		return nil, badRequest("Upload-Metadata has no filename")
 	}
@@ -108,16 +108,16 @@ func (q *request) admit(ctx context.Context, rec *resumable.Record, length int64
 	if length > q.maxSize() || rec.Partial && length > q.limit(rec) {
 		return item.Failures{{Reason: item.TooLarge, Message: "larger than any item may be", Filename: rec.Filename}}
 	}
-	if q.caller.UsedUp() {
+	if q.UsedUp() {
 		return resumable.Uncounted(access.ErrUsedUp)
 	}
 	if rec.Partial {
 		return nil
 	}
 	req := upload.Upload{SubFolder: rec.SubFolder, Request: upload.Request{
-		Kind: q.Kind, Alias: rec.Alias, Actor: q.actor, BaseURL: q.BaseURL,
-		Allows: func(alias string) bool { return q.caller.Allows(q.Kind.Name(), alias) },
-		Forced: service.ForcedBy(q.caller),
+		Kind: q.Kind, Alias: rec.Alias, Actor: q.Actor, BaseURL: q.BaseURL,
+		Allows: func(alias string) bool { return q.Allows(q.Kind.Name(), alias) },
+		Forced: service.ForcedBy(q.Caller),
 	}}
 	if failures := q.running.Uploader().Precheck(ctx, req, rec.Filename, length); failures != nil {
 		return failures
@@ -138,7 +138,7 @@ func (q *request) maxSize() int64 {
 
 // limit returns the largest length of an upload of the caller.
 func (q *request) limit(rec *resumable.Record) int64 {
-	forced := service.ForcedBy(q.caller)
+	forced := service.ForcedBy(q.Caller)
 	alias, ok := q.running.Alias(q.Kind, rec.Alias)
 	if !ok || rec.Partial && forced.Alias == "" { // the alias of the final upload is not known
 		return forced.Limit(q.maxSize())

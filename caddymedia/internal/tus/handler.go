@@ -1,19 +1,18 @@
 // Package tus serves resumable uploads by the protocol tus 1.0.0,
-// https://tus.io/protocols/resumable-upload, over a service.Service. It knows no credentials: its
-// caller authenticates requests. Begin with [Endpoint.Serve].
+// https://tus.io/protocols/resumable-upload, over a service.Service. It knows no credentials: those who make an
+// endpoint say how requests are authenticated. Begin with [Endpoint.Serve].
 package tus
 
 import (
 	"cmp"
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/internal/access"
+	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
@@ -53,22 +52,18 @@ const (
 
 // Endpoint is the endpoint of the resumable uploads of a kind, as one request finds it.
 type Endpoint struct {
+	*caller.Gate
 	// Kind of the items.
 	Kind item.Kind
 	// Path of the endpoint, as the client sees it.
 	Path string
 	// BaseURL is the start of public addresses if an alias has none.
 	BaseURL string
-	// Origin of the items, and the address of the client.
+	// Origin of the items.
 	Origin item.Origin
-	Client string
 	// Authenticate returns the caller according to a service. It is called before anything else, and
 	// again before an item is stored.
-	Authenticate func(ctx context.Context, running *service.Service) (access.Caller, *item.Failure)
-	// Running returns the service for new requests. It stays open until release is called.
-	Running func() (running *service.Service, release func())
-	// Log receives errors that are not the caller's fault.
-	Log *slog.Logger
+	Authenticate caller.Authenticator
 }
 
 // Serve responds to a request for the upload of an ID; for an empty ID, to one for the endpoint
@@ -93,8 +88,7 @@ type request struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	method  string // which may be another one than that of r
-	caller  access.Caller
-	actor   item.Actor
+	*caller.Permit
 }
 
 // respond is [Endpoint.Serve].
@@ -112,13 +106,10 @@ func (q *request) respond(ctx context.Context) error {
 		header.Set("Allow", allow)
 		return q.refuse(ctx, &requestError{http.StatusMethodNotAllowed, "use " + allow})
 	}
-	var failure *item.Failure
-	if q.caller, failure = q.Authenticate(ctx, q.running); failure != nil {
-		return q.refuse(ctx, failure)
+	if q.Permit = q.Gate.Permit(q.running, q.r, q.Origin, q.Authenticate); q.Refused != nil {
+		return q.refuse(ctx, q.Refused.Failure())
 	}
-	account := q.caller.Account
-	q.actor = item.Actor{Origin: q.Origin, Account: account.APIKey, User: account.User, Client: q.Client, Ticket: q.caller.TicketID()}
-	ctx = storagedrivers.WithOwner(ctx, q.actor.Owner())
+	ctx = storagedrivers.WithOwner(ctx, q.Actor.Owner())
 	q.r = q.r.WithContext(ctx)
 	if err := q.serve(ctx); err != nil {
 		return q.refuse(ctx, err)
@@ -168,13 +159,13 @@ func (q *request) abilities() error {
 
 // find returns the upload of the request.
 func (q *request) find(ctx context.Context) (*resumable.Upload, error) {
-	u, err := q.running.Uploads().Find(ctx, q.actor.Owner(), q.id)
+	u, err := q.running.Uploads().Find(ctx, q.Actor.Owner(), q.id)
 	switch {
 	case err != nil:
 		return nil, err
 	case u.Kind != q.Kind.Name():
 		return nil, resumable.ErrUnknown
-	case !q.caller.Scope().Covers(u.Scope):
+	case !q.Scope().Covers(u.Scope):
 		return nil, resumable.ErrScope
 	case q.method != http.MethodDelete:
 		return u, refused(u)
@@ -236,7 +227,7 @@ func (q *request) terminate(ctx context.Context, u *resumable.Upload) error {
 		}
 		defer unlock()
 	}
-	if err := q.running.TerminateUpload(ctx, u, q.actor); err != nil {
+	if err := q.running.TerminateUpload(ctx, u, q.Actor); err != nil {
 		return err
 	}
 	q.w.WriteHeader(http.StatusNoContent)
@@ -247,7 +238,7 @@ func (q *request) terminate(ctx context.Context, u *resumable.Upload) error {
 // error is [refused] if the item was refused, by another request too.
 func (q *request) finish(ctx context.Context, u *resumable.Upload, refusals resumable.Refusals) error {
 	failures := u.Finish(ctx, resumable.Finishing{
-		BaseURL: q.BaseURL, Ticket: q.caller.Ticket, Refusals: refusals,
+		BaseURL: q.BaseURL, Ticket: q.Ticket, Refusals: refusals,
 		Authorize: func(ctx context.Context, alias string, _ bool) (resumable.Rights, *item.Failure) {
 			return q.authorize(ctx, alias, u.SubFolder)
 		},
@@ -264,18 +255,13 @@ func (q *request) finish(ctx context.Context, u *resumable.Upload, refusals resu
 // authorize authenticates the request again before the item is stored, with the service that then
 // answers new requests. An upload may outlast its token, its account and its configuration.
 func (q *request) authorize(ctx context.Context, alias, subFolder string) (resumable.Rights, *item.Failure) {
-	running, release := q.Running()
-	caller, failure := q.Authenticate(ctx, running)
-	switch {
-	case failure != nil:
-	case !caller.Allows(q.Kind.Name(), alias):
-		failure = &item.Failure{Reason: item.Forbidden, Message: "the account may not use the alias any more"}
-	case !caller.Account.Covers(subFolder):
-		failure = &item.Failure{Reason: item.Forbidden, Message: "the user has another folder by now"}
-	}
-	if failure != nil {
+	now, running, release, refused := q.Again(ctx, q.Kind, nil, alias)
+	if refused == nil && !now.Account.Covers(subFolder) {
 		release()
-		return resumable.Rights{}, failure
+		refused = caller.OtherFolder
 	}
-	return resumable.Rights{Issuer: running.Issuer(), Ticket: caller.Ticket, Release: release}, nil
+	if refused != nil {
+		return resumable.Rights{}, refused.Failure()
+	}
+	return resumable.Rights{Issuer: running.Issuer(), Ticket: now.Ticket, Release: release}, nil
 }

@@ -24,7 +24,7 @@ func (q *request) patch(ctx context.Context, u *resumable.Upload) error {
 	if len(u.Parts) > 0 {
 		return &requestError{http.StatusForbidden, "a final upload has no bytes of its own"}
 	}
-	if q.caller.UsedUp() && !u.Complete() { // its item may be the one that is counted
+	if q.UsedUp() && !u.Complete() { // its item may be the one that is counted
 		return resumable.Uncounted(access.ErrUsedUp)
 	}
 	offset, err := readOffset(q.r.Header)
@@ -97,10 +97,9 @@ func (q *request) receive(ctx context.Context, u *resumable.Upload, offset, leng
 	if httpx.IsEncoded(q.r.Header) {
 		return &requestError{http.StatusUnsupportedMediaType, httpx.EncodedBody}
 	}
-	ended, ok := q.running.BeginUpload(q.actor, q.caller.Ticket, resumable.TicketParts)
-	if !ok {
-		httpx.RetryAfter(q.w, time.Second)
-		return &item.Failure{Reason: item.Busy, Message: "the account, or the ticket or its client, has too many uploads under way, try again later"}
+	ended, refused := q.BeginPart(q.w, resumable.TicketParts)
+	if refused != nil {
+		return refused.Failure()
 	}
 	defer ended()
 	sum, newHash, err := readChecksum(q.r.Header)
@@ -115,11 +114,11 @@ func (q *request) receive(ctx context.Context, u *resumable.Upload, offset, leng
 		return resumable.ErrTooLarge
 	}
 	httpx.Watch(q.r)
-	timed, stop := httpx.NewTimedBody(q.w, q.r.Body, q.running.UploadTime(q.caller.Ticket))
+	timed, stop := httpx.NewTimedBody(q.w, q.r.Body, q.running.UploadTime(q.Ticket))
 	defer stop()
 	body := resumable.Body{
 		Reader: timed, Offset: offset, Limit: limit, Sum: sum, Interrupt: timed.End,
-		Reserve: func() (func(), error) { return q.running.ReserveFile(q.actor) },
+		Reserve: func() (func(), error) { return q.running.ReserveFile(q.Actor) },
 	}
 	if sum != nil {
 		body.Hash = newHash()

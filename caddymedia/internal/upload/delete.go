@@ -12,9 +12,6 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// ErrOtherItem means that an item is not the one that a deletion is for.
-var ErrOtherItem = errors.New("the item is another one by now")
-
 // Deletion is a request to delete an item.
 type Deletion struct {
 	Alias    *item.Alias
@@ -36,37 +33,37 @@ func (u *Uploader) Delete(ctx context.Context, alias *item.Alias, filename strin
 // first, so that they never exist alone. It waits for uploads of the name in this process.
 //
 // The error is fs.ErrNotExist if the filename is invalid, names a variant, or does not exist, and
-// ErrOtherItem if the item does not match. Otherwise it is that of the storage, or of ctx during the
+// [item.ErrOther] if the item does not match. Otherwise it is that of the storage, or of ctx during the
 // wait. Then the item still exists, perhaps without its variant, and can be deleted again.
 func (u *Uploader) DeleteItem(ctx context.Context, d Deletion) error {
-	item := Item{FullPath: d.Alias.URL("", d.Filename), Filename: d.Filename}
-	err := remove(ctx, d, &item)
+	deleted := Item{FullPath: d.Alias.URL("", d.Filename), Filename: d.Filename}
+	err := remove(ctx, d, &deleted)
 	if err != nil {
 		err = fmt.Errorf("deleting %q of the alias %s: %w", d.Filename, d.Alias.Name, err)
 	}
-	u.Observer.Changed(ctx, Change{Action: Deleted, Alias: d.Alias, Item: item, Actor: d.Actor, InSet: d.InSet, Err: err})
+	u.Observer.Changed(ctx, Change{Action: Deleted, Alias: d.Alias, Item: deleted, Actor: d.Actor, InSet: d.InSet, Err: err})
 	return err
 }
 
 // remove removes an item, and sets its size and variant.
-func remove(ctx context.Context, d Deletion, item *Item) error {
+func remove(ctx context.Context, d Deletion, removed *Item) error {
 	a := d.Alias
-	if a.IsVariant(item.Filename) || naming.IsReserved(item.Filename) {
+	if a.IsVariant(removed.Filename) || naming.IsReserved(removed.Filename) {
 		return fs.ErrNotExist
 	}
-	unlock, err := a.Lock(ctx, item.Filename)
+	unlock, err := a.Lock(ctx, removed.Filename)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	return removeLocked(ctx, d, item)
+	return removeLocked(ctx, d, removed)
 }
 
 // removeLocked is remove for a caller that holds the lock of the item. It begins again if another
 // process changes the item meanwhile.
-func removeLocked(ctx context.Context, d Deletion, item *Item) error {
+func removeLocked(ctx context.Context, d Deletion, removed *Item) error {
 	for try := 1; ; try++ {
-		err := removeFound(ctx, d, item)
+		err := removeFound(ctx, d, removed)
 		if !errors.Is(err, storagedrivers.ErrChanged) || try == transferTries || ctx.Err() != nil {
 			return err
 		}
@@ -77,9 +74,6 @@ func removeLocked(ctx context.Context, d Deletion, item *Item) error {
 // ErrChanged if the storage has another one then.
 func removeFound(ctx context.Context, d Deletion, removed *Item) (err error) {
 	a := d.Alias
-	if err := d.match(ctx); err != nil {
-		return err
-	}
 	var removals []storagedrivers.Change
 	if a.StoresRenditions(removed.Filename) {
 		stored, err := a.StoredRenditions(ctx, removed.Filename)
@@ -98,12 +92,15 @@ func removeFound(ctx context.Context, d Deletion, removed *Item) (err error) {
 	for _, key := range keys {
 		info, err := item.Stat(ctx, a.Storage, key)
 		switch {
-		case errors.Is(err, storagedrivers.ErrInvalidKey), err == nil && info.Key == "":
-			continue // it does not exist, or cannot
+		case errors.Is(err, storagedrivers.ErrInvalidKey), err == nil && info.Key == "": // it does not exist, or cannot
+			if d.Matches != nil && key == a.Key(removed.Filename) {
+				return fs.ErrNotExist
+			}
+			continue
 		case err != nil:
 			return err
 		case key == a.Key(removed.Filename) && d.Matches != nil && !d.Matches(info):
-			return ErrOtherItem
+			return item.ErrOther
 		case key == a.Key(removed.Filename):
 			removed.Size = info.Size
 		default:
@@ -118,21 +115,4 @@ func removeFound(ctx context.Context, d Deletion, removed *Item) (err error) {
 	// The end of the request does not stop a deletion half-way. The storage bounds each removal.
 	_, err = a.Storage.Commit(context.WithoutCancel(ctx), removals...)
 	return err
-}
-
-// match returns an error unless the stored item is the one to delete.
-func (d Deletion) match(ctx context.Context) error {
-	if d.Matches == nil {
-		return nil
-	}
-	info, err := item.Stat(ctx, d.Alias.Storage, d.Alias.Key(d.Filename))
-	switch {
-	case errors.Is(err, storagedrivers.ErrInvalidKey), err == nil && info.Key == "":
-		return fs.ErrNotExist
-	case err != nil:
-		return err
-	case !d.Matches(info):
-		return ErrOtherItem
-	}
-	return nil
 }

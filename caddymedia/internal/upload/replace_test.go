@@ -198,7 +198,7 @@ func reasonOf(err error) string {
 		return ""
 	case ok:
 		return failure.Reason.String()
-	case errors.Is(err, ErrOtherItem):
+	case errors.Is(err, item.ErrOther):
 		return item.Changed.String()
 	case errors.Is(err, fs.ErrNotExist):
 		return item.Missing.String()
@@ -304,7 +304,7 @@ func TestNodesAtOnce(t *testing.T) {
 					switch {
 					case err == nil:
 						wins.Add(1)
-					case !ok && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrOtherItem),
+					case !ok && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, item.ErrOther),
 						ok && failure.Reason != item.Missing && failure.Reason != item.Changed && failure.Reason != item.Conflict:
 						t.Errorf("%s: %v", name, err)
 					}

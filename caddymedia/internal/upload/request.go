@@ -22,7 +22,7 @@ type Request struct {
 	// Confirm, if set, is called right before the commit. An upload may last for hours, and the account
 	// may lose its rights meanwhile. A failure refuses the request. Otherwise settle, if set, is called
 	// with the outcome of the commit.
-	Confirm func(ctx context.Context, c Commitment) (settle func(Outcome), failure *item.Failure)
+	Confirm Confirm
 	// Repetition makes the request repeatable; nil if it is not.
 	Repetition *Repetition
 	// BaseURL is the start of public addresses if the alias has none.
@@ -60,6 +60,9 @@ const (
 	NothingStored
 	AllStored
 )
+
+// Confirm decides right before a commit, see [Request].
+type Confirm func(ctx context.Context, c Commitment) (settle func(Outcome), failure *item.Failure)
 
 // Commitment is what is about to be committed.
 type Commitment struct {
@@ -181,7 +184,7 @@ func mismatch(filename string, stored storagedrivers.Info, matches func(storaged
 	case stored.Key == "":
 		return &item.Failure{Reason: item.Missing, Message: "there is no such item", Filename: filename}
 	case matches != nil && !matches(stored):
-		return &item.Failure{Reason: item.Changed, Message: ErrOtherItem.Error(), Filename: filename}
+		return &item.Failure{Reason: item.Changed, Message: item.ErrOther.Error(), Filename: filename}
 	}
 	return nil
 }

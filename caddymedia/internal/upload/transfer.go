@@ -327,7 +327,7 @@ func (t *transferring) reportSource(ctx context.Context) item.Failures {
 	}
 	failure.Filename, failure.Message = t.Filename, "the item is stored under its new name, but the storage could not remove the old one"
 	switch {
-	case errors.Is(t.unremoved, ErrOtherItem):
+	case errors.Is(t.unremoved, item.ErrOther):
 		failure.Reason, failure.Message = item.Conflict, "the item is stored under its new name; the old one was replaced meanwhile and stays"
 	case errors.Is(t.unremoved, fs.ErrNotExist): // by another process, which does not know the lock
 		failure.Reason, failure.Message = item.Conflict, "the item is stored under its new name; another request has moved or deleted the old one meanwhile"

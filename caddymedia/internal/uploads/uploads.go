@@ -6,7 +6,6 @@ package uploads
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"mime"
 	"net/http"
@@ -20,7 +19,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/caller"
 	"github.com/caddymedia/media/caddymedia/internal/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/caddymedia/internal/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/service"
 	"github.com/caddymedia/media/caddymedia/internal/tus"
 	"github.com/caddymedia/media/caddymedia/internal/upload"
@@ -75,62 +73,68 @@ type uploadRequest struct {
 	origin       item.Origin
 	baseURL      string // of public addresses
 	imports      bool   // it may have addresses to import
-	folder       string // of the user
 	authenticate caller.Authenticator
 }
 
 // serve authenticates the request, receives its body and responds. If possible it refuses a request
 // before it reads the body.
 func (u *uploadRequest) serve(running *service.Service, w http.ResponseWriter, r *http.Request) error {
-	return u.Repeatable(running, w, r, u.origin, u.authenticate, u.store)
+	w.Header().Set("Cache-Control", "no-store")
+	method, otherwise := http.MethodPost, "use POST: "+fmt.Sprintf(formWanted, caller.UploadPath+u.kind.Name())
+	if u.put != nil {
+		method, otherwise = http.MethodPut, "use PUT, with the file as the body"
+	}
+	if r.Method != method {
+		w.Header().Set("Allow", method)
+		nobody := &caller.Permit{Service: running, Actor: item.Actor{Origin: u.origin, Client: u.Client(r)}}
+		return u.refuseUnread(nobody, w, r, u.request(nobody, r), caller.Refuse(http.StatusMethodNotAllowed, item.BadRequest, otherwise))
+	}
+	return u.Admit(running, w, r, u.origin, u.authenticate, u.store)
 }
 
 // store is serve for one attempt at the request.
-func (u *uploadRequest) store(running *service.Service, w http.ResponseWriter, r *http.Request) error {
-	w.Header().Set("Cache-Control", "no-store")
-	who, boundary, refused := u.admit(running, w, r)
-	u.folder = who.Account.Folder
-	req, rep := u.request(running, r, who), caller.RepetitionOf(r.Context())
+func (u *uploadRequest) store(p *caller.Permit, w http.ResponseWriter, r *http.Request) error {
+	boundary, refused := u.admit(p, r)
+	req, rep := u.request(p, r), p.Repetition
 	if refused == nil {
 		refused = rep.ReplayRefusal(req.Allows)
 	}
 	if refused == nil && u.put != nil && caller.HasCondition(r.Header) {
-		named, _ := running.Alias(u.kind, req.Alias) // an unknown one is refused below
+		named, _ := p.Service.Alias(u.kind, req.Alias) // an unknown one is refused below
 		req.Matches, refused = caller.Condition(r.Header, named)
 	}
 	if refused == nil {
 		var ended func()
-		if ended, refused = u.BeginUpload(running, w, r, req.Actor, who.Ticket); refused == nil {
+		if ended, refused = p.BeginUpload(w); refused == nil {
 			defer ended()
 		}
 	}
 	if refused != nil {
-		return u.refuseUnread(running, w, r, req, refused)
+		return u.refuseUnread(p, w, r, req, refused)
 	}
-	if failures := u.precheck(running, r, req); failures != nil {
-		return u.refuse(running, w, r, httpx.StatusOf(failures), failures)
+	if failures := u.precheck(p, r, req); failures != nil {
+		return u.refuse(p, w, r, httpx.StatusOf(failures), failures)
 	}
 	httpx.Watch(r)
-	timed, stop := httpx.NewTimedBody(w, r.Body, running.UploadTime(who.Ticket))
+	timed, stop := httpx.NewTimedBody(w, r.Body, p.Service.UploadTime(p.Ticket))
 	defer stop()
-	body, refused := rep.Match(http.MaxBytesReader(w, timed, running.Limits().MaxBody), boundary)
-	if refused != nil {
-		return u.refuseUnread(running, w, r, req, refused)
-	}
-	if rep.IsAnswered() {
-		if refused := rep.Replay(running, w, r, req.Actor); refused != nil {
-			return u.refuseUnread(running, w, r, req, refused)
+	body, refused := rep.Match(http.MaxBytesReader(w, timed, p.Service.Limits().MaxBody), boundary)
+	if refused == nil && rep.IsAnswered() {
+		if refused = p.Replay(w, r); refused == nil {
+			return nil
 		}
-		return nil
+	}
+	if refused != nil {
+		return u.refuseUnread(p, w, r, req, refused)
 	}
 	source := upload.Form(body, boundary)
 	if u.put != nil {
 		source = upload.Body(u.put.name, body)
 	}
-	items, failures := running.Uploader().Upload(r.Context(), req, source)
+	items, failures := p.Service.Uploader().Upload(r.Context(), req, source)
 	if failures != nil {
-		running.CountRefused(r.Context(), who.Ticket, failures)
-		return u.refuse(running, w, r, httpx.StatusOf(failures), failures)
+		p.Service.CountRefused(r.Context(), p.Ticket, failures)
+		return u.refuse(p, w, r, httpx.StatusOf(failures), failures)
 	}
 	if u.put != nil {
 		w.Header().Set("Location", items[0].FullPath)
@@ -140,37 +144,36 @@ func (u *uploadRequest) store(running *service.Service, w http.ResponseWriter, r
 }
 
 // request returns the request for the uploader.
-func (u *uploadRequest) request(running *service.Service, r *http.Request, who access.Caller) upload.Upload {
+func (u *uploadRequest) request(p *caller.Permit, r *http.Request) upload.Upload {
 	alias, subFolder := u.destination(r)
-	rep := caller.RepetitionOf(r.Context())
 	req := upload.Upload{SubFolder: subFolder, Request: upload.Request{
 		Kind: u.kind, Alias: alias,
-		Allows: func(alias string) bool { return who.Allows(u.kind.Name(), alias) },
-		Forced: service.ForcedBy(who), Confirm: u.confirm, BaseURL: u.baseURL, Repetition: rep.Repeats(),
-		Actor: item.Actor{Origin: u.origin, Account: who.Account.APIKey, User: who.Account.User, Client: u.Client(r), Ticket: who.TicketID()},
+		Allows: func(alias string) bool { return p.Allows(u.kind.Name(), alias) },
+		Forced: service.ForcedBy(p.Caller), Confirm: p.Confirm(u.kind, nil), BaseURL: u.baseURL, Repetition: p.Repetition.Repeats(),
+		Actor: p.Actor,
 	}}
-	if who.Ticket != nil && rep.IsRepeated() {
-		req.Forced.MaxFiles = who.Ticket.MaxFiles // the items may be counted already
+	if p.Ticket != nil && p.Repetition.IsRepeated() {
+		req.Forced.MaxFiles = p.Ticket.MaxFiles // the items may be counted already
 	}
 	if u.imports {
-		u.limitSources(running, who, &req)
+		u.limitSources(p, &req)
 	}
 	return req
 }
 
 // refuseUnread responds to a request whose body is not read to its end, and reports it.
-func (u *uploadRequest) refuseUnread(running *service.Service, w http.ResponseWriter, r *http.Request, req upload.Upload, refused *caller.Refusal) error {
+func (u *uploadRequest) refuseUnread(p *caller.Permit, w http.ResponseWriter, r *http.Request, req upload.Upload, refused *caller.Refusal) error {
 	failures := item.Failures{refused.Failure()}
-	running.Observer().Refused(r.Context(), req.Operation(), failures)
-	return u.refuse(running, w, r, refused.Status, failures)
+	p.Service.Observer().Refused(r.Context(), req.Operation(), failures)
+	return u.refuse(p, w, r, refused.Status, failures)
 }
 
 // precheck returns the failures of a PUT that are known before its body is read.
-func (u *uploadRequest) precheck(running *service.Service, r *http.Request, req upload.Upload) item.Failures {
-	if u.put == nil || caller.RepetitionOf(r.Context()).IsAnswered() {
+func (u *uploadRequest) precheck(p *caller.Permit, r *http.Request, req upload.Upload) item.Failures {
+	if u.put == nil || p.Repetition.IsAnswered() {
 		return nil
 	}
-	return running.Uploader().Precheck(r.Context(), req, u.put.name, max(r.ContentLength, 0))
+	return p.Service.Uploader().Precheck(r.Context(), req, u.put.name, max(r.ContentLength, 0))
 }
 
 // destination returns the alias and the sub folder in the address of the request. A form may name
@@ -184,152 +187,81 @@ func (u *uploadRequest) destination(r *http.Request) (alias, subFolder string) {
 }
 
 // limitSources sets where the caller's files may come from: the body, addresses, or both.
-func (u *uploadRequest) limitSources(running *service.Service, who access.Caller, req *upload.Upload) {
-	limits := running.Limits()
+func (u *uploadRequest) limitSources(p *caller.Permit, req *upload.Upload) {
+	limits := p.Service.Limits()
 	req.ImportTime, req.MaxImported = limits.MaxUploadTime, limits.MaxBody
-	refused := caller.RightRefusal(who.Account, access.Import)
-	if who.Ticket != nil {
+	refused := caller.RightRefusal(p.Account, access.Import)
+	if p.Ticket != nil {
 		refused = caller.Refuse(http.StatusForbidden, item.Forbidden, "a ticket is for files only: send a token to import addresses")
 	}
 	if refused == nil {
-		req.Import = running.Importer(req.Actor)
+		req.Import = p.Service.Importer(req.Actor)
 	} else {
 		req.NoImports = refused.Failure()
 	}
-	if refused := caller.RightRefusal(who.Account, access.Upload); refused != nil {
+	if refused := caller.RightRefusal(p.Account, access.Upload); refused != nil {
 		req.NoFiles = refused.Failure()
 	}
 }
 
 // refuse responds with the failures of an upload.
-func (u *uploadRequest) refuse(running *service.Service, w http.ResponseWriter, r *http.Request, status int, failures item.Failures) error {
-	running.Observer().Failed(r.Context(), u.kind.Name(), strconv.Itoa(status))
+func (u *uploadRequest) refuse(p *caller.Permit, w http.ResponseWriter, r *http.Request, status int, failures item.Failures) error {
+	p.Service.Observer().Failed(r.Context(), u.kind.Name(), strconv.Itoa(status))
 	return httpx.Refuse(w, r, u.Log, status, failures)
 }
 
-// admit authenticates the request and checks its header. It returns the boundary of the form.
-func (u *uploadRequest) admit(running *service.Service, w http.ResponseWriter, r *http.Request) (access.Caller, string, *caller.Refusal) {
-	bad := func(status int, message string) *caller.Refusal {
-		return caller.Refuse(status, item.BadRequest, message)
-	}
-	wanted := fmt.Sprintf(formWanted, caller.UploadPath+u.kind.Name())
-	method, otherwise := http.MethodPost, "use POST: "+wanted
-	if u.put != nil {
-		method, otherwise = http.MethodPut, "use PUT, with the file as the body"
-	}
-	if r.Method != method {
-		w.Header().Set("Allow", method)
-		return access.Caller{}, "", bad(http.StatusMethodNotAllowed, otherwise)
-	}
-	rep := caller.RepetitionOf(r.Context())
-	who, refused := rep.Authenticate(r.Context(), running, u.authenticate)
-	if refused == nil {
-		refused = caller.TicketRefusal(who, u.kind)
-		if refused == caller.UsedUp && rep.IsRepeated() {
+// admit checks the caller and the header of the request. It returns the boundary of the form.
+func (u *uploadRequest) admit(p *caller.Permit, r *http.Request) (boundary string, refused *caller.Refusal) {
+	if refused = p.Refused; refused == nil {
+		refused = caller.TicketRefusal(p.Caller, u.kind)
+		if refused == caller.UsedUp && p.Repetition.IsRepeated() {
 			refused = nil // the items may be counted already
 		}
 	}
 	if refused != nil {
-		return who, "", refused
+		return "", refused
 	}
-	if limit := running.Limits().MaxBody; r.ContentLength > limit {
-		return who, "", caller.Refuse(http.StatusRequestEntityTooLarge, item.TooLarge, "the request is larger than "+bytesize.Format(limit))
+	if limit := p.Service.Limits().MaxBody; r.ContentLength > limit {
+		return "", caller.Refuse(http.StatusRequestEntityTooLarge, item.TooLarge, "the request is larger than "+bytesize.Format(limit))
 	}
 	var query url.Values
 	if r.URL.RawQuery != "" {
 		query = r.URL.Query()
 	}
-	if refused := caller.BodyRefusal(u.kind, r.Header, query); refused != nil {
-		return who, "", refused
+	refused = caller.BodyRefusal(u.kind, r.Header, query)
+	switch {
+	case refused != nil:
+		return "", refused
+	case u.put == nil:
+		return u.boundary(r, query)
+	case u.put.problem != "":
+		return "", caller.Refuse(http.StatusBadRequest, item.BadRequest, u.put.problem)
 	}
-	if u.put != nil {
-		if u.put.problem != "" {
-			return who, "", bad(http.StatusBadRequest, u.put.problem)
-		}
-		return who, "", nil
+	return "", nil
+}
+
+// boundary returns the boundary of the form in the body.
+func (u *uploadRequest) boundary(r *http.Request, query url.Values) (boundary string, refused *caller.Refusal) {
+	bad := func(status int, message string) (string, *caller.Refusal) {
+		return "", caller.Refuse(status, item.BadRequest, message)
 	}
 	if caller.HasCondition(r.Header) {
-		return who, "", bad(http.StatusBadRequest, "conditions such as If-Match are for PUT: send the form without them")
+		return bad(http.StatusBadRequest, "conditions such as If-Match are for PUT: send the form without them")
 	}
 	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil && mediaType != "" {
-		wanted = "quote the boundary in the Content-Type"
+		return bad(http.StatusUnsupportedMediaType, "the body must be multipart/form-data: quote the boundary in the Content-Type")
 	}
 	if err != nil || mediaType != "multipart/form-data" {
-		return who, "", bad(http.StatusUnsupportedMediaType, "the body must be multipart/form-data: "+wanted)
+		return bad(http.StatusUnsupportedMediaType, "the body must be multipart/form-data: "+fmt.Sprintf(formWanted, caller.UploadPath+u.kind.Name()))
 	}
-	boundary := params["boundary"]
-	if boundary == "" || len(boundary) > maxBoundary {
-		return who, "", bad(http.StatusBadRequest, "the boundary of the form is missing or too long")
+	if boundary = params["boundary"]; boundary == "" || len(boundary) > maxBoundary {
+		return bad(http.StatusBadRequest, "the boundary of the form is missing or too long")
 	}
 	if name := caller.SentTwice(query, "alias", "sub_folder"); name != "" {
-		return who, "", bad(http.StatusBadRequest, "the parameter "+name+" is sent twice")
+		return bad(http.StatusBadRequest, "the parameter "+name+" is sent twice")
 	}
-	return who, boundary, nil
-}
-
-// confirm authenticates the request again before the commit, with the service that then answers new
-// requests. An upload may outlast its token, its account and its configuration. The items of a
-// ticket are counted until settle is called.
-func (u *uploadRequest) confirm(ctx context.Context, c upload.Commitment) (settle func(upload.Outcome), failure *item.Failure) {
-	running, release := u.Next()
-	who, refused := u.authenticate(ctx, running)
-	if refused == nil && !who.Allows(u.kind.Name(), c.Alias) {
-		refused = caller.OtherAlias
-	}
-	if refused == nil && who.Account.Folder != u.folder {
-		refused = caller.OtherFolder
-	}
-	rep := caller.RepetitionOf(ctx)
-	if refused == nil {
-		refused = rep.Keep(ctx, c.Alias)
-	}
-	var charged func(stored bool)
-	if refused == nil {
-		charged, refused = u.charge(ctx, running, who.Ticket, c)
-	}
-	if refused != nil {
-		release()
-		return nil, refused.Failure()
-	}
-	return func(outcome upload.Outcome) {
-		defer release()
-		rep.Settle(outcome)
-		if charged != nil {
-			charged(outcome == upload.AllStored)
-		}
-	}, nil
-}
-
-// charge counts the items of a form that are about to be committed on a ticket, if it has one. The
-// caller must call settle unless it is nil, and the service must stay open until then. The items of a
-// request with a key count once, however often it is repeated with the same bytes.
-func (u *uploadRequest) charge(ctx context.Context, running *service.Service, ticket *access.Ticket, c upload.Commitment) (settle func(stored bool), refused *caller.Refusal) {
-	if ticket == nil {
-		return nil, nil
-	}
-	use, rep := rand.Text(), caller.RepetitionOf(ctx)
-	if rep != nil {
-		digest, err := c.Digest()
-		if err != nil {
-			return nil, caller.Refuse(http.StatusInternalServerError, item.Internal, "internal error")
-		}
-		use = rep.ID() + " " + digest
-	}
-	charged, err := running.Charge(ctx, ticket, use, c.Items, rep.IsRepeated())
-	switch {
-	case err == nil && rep.IsRepeated():
-		return nil, nil // the items of an earlier attempt may be stored
-	case err == nil && rep != nil:
-		return func(stored bool) { charged(stored || rep.IsLost()) }, nil // or those of a later one
-	case err == nil:
-		return charged, nil
-	}
-	failure := resumable.Uncounted(err)
-	if failure.Reason == item.Unavailable {
-		return nil, u.StoreUnreachable(ctx, failure.Message, err)
-	}
-	return nil, caller.Refuse(http.StatusForbidden, failure.Reason, failure.Message)
+	return boundary, nil
 }
 
 // putAddress is the address of an upload of one file: its alias, sub folder and name.
@@ -372,7 +304,7 @@ const ResumableSuffix = "/resumable"
 func Resumable(g *caller.Gate, kind item.Kind, id string) caller.Endpoint {
 	return func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 		path := g.MountPrefix(r) + caller.UploadPath + kind.Name() + ResumableSuffix
-		return requestFrom(g, w, r, kind, access.Upload).resumable(r, path, id)(running, w, r)
+		return requestFrom(g, w, r, kind, access.Upload).resumable(path, id)(running, w, r)
 	}
 }
 
@@ -384,26 +316,22 @@ func Resumable(g *caller.Gate, kind item.Kind, id string) caller.Endpoint {
 func ServeResumable(
 	g *caller.Gate, w http.ResponseWriter, r *http.Request, kind item.Kind, path, id string, known caller.Known,
 ) error {
-	return g.Answer(w, r, requestOf(g, r, kind, known).resumable(r, path, id))
+	return g.Answer(w, r, requestOf(g, r, kind, known).resumable(path, id))
 }
 
 // resumable returns the endpoint of resumable uploads for the caller of u.
-func (u *uploadRequest) resumable(r *http.Request, path, id string) caller.Endpoint {
-	e := &tus.Endpoint{
-		Kind: u.kind, Path: path, BaseURL: u.baseURL, Origin: u.origin, Client: u.Client(r),
-		Running: u.Next, Log: u.Log,
-		Authenticate: func(ctx context.Context, running *service.Service) (access.Caller, *item.Failure) {
-			who, refused := u.authenticate(ctx, running)
-			if refused == nil && !who.AllowsKind(u.kind.Name()) {
-				refused = caller.TicketRefusal(who, u.kind)
-			}
-			if refused != nil {
-				return who, refused.Failure()
-			}
-			return who, nil
-		},
-	}
+func (u *uploadRequest) resumable(path, id string) caller.Endpoint {
+	e := &tus.Endpoint{Gate: u.Gate, Kind: u.kind, Path: path, BaseURL: u.baseURL, Origin: u.origin, Authenticate: u.ofKind}
 	return func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 		return e.Serve(running, w, r, id)
 	}
+}
+
+// ofKind authenticates the caller, whose ticket must be for the kind.
+func (u *uploadRequest) ofKind(ctx context.Context, running *service.Service) (access.Caller, *caller.Refusal) {
+	who, refused := u.authenticate(ctx, running)
+	if refused == nil && !who.AllowsKind(u.kind.Name()) {
+		refused = caller.TicketRefusal(who, u.kind)
+	}
+	return who, refused
 }

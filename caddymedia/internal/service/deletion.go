@@ -1,0 +1,71 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/storagedrivers/guard"
+)
+
+// Deletion is a request to delete items.
+type Deletion struct {
+	Kind item.Kind
+	// Alias and Filename as in the request. The filename is empty for a set.
+	Alias, Filename string
+	// IsSet means that the request names a set of items.
+	IsSet bool
+	// Folder of a set; empty if the request names its items.
+	Folder string
+	// Number of items of a set that were deleted.
+	Number int
+	Actor  item.Actor
+	// Failure is why the request was refused, or why some items of a set are left; nil otherwise.
+	Failure *item.Failure
+}
+
+// ErrNamedTwice means that a set has an item twice. The first one is deleted.
+var ErrNamedTwice = &item.Failure{Reason: item.BadRequest, Message: "the item is named twice"}
+
+// deletedAtOnce is how many items of a set are deleted side by side.
+const deletedAtOnce = 8
+
+// DeleteSet deletes the items of names by remove, which says whether there was one, and reports how many were
+// deleted. The errors are in the order of the names.
+func (s *Service) DeleteSet(
+	ctx context.Context, alias *item.Alias, actor item.Actor, names []string, remove func(name string) (removed bool, err error),
+) []error {
+	outcomes := make([]error, len(names))
+	var number atomic.Int64
+	group, named := guard.NewGroup(deletedAtOnce), make(map[string]bool, len(names))
+	for i, name := range names {
+		if named[name] {
+			outcomes[i] = ErrNamedTwice
+			continue
+		}
+		named[name] = true
+		group.Go(func() error {
+			if outcomes[i] = ctx.Err(); outcomes[i] != nil {
+				return nil
+			}
+			outcomes[i] = guard.Call(func() error {
+				removed, err := remove(name)
+				if removed {
+					number.Add(1)
+				}
+				return err
+			})
+			return nil
+		})
+	}
+	_ = group.Wait() // the outcomes have the errors
+	d := Deletion{Kind: alias.Kind, Alias: alias.Name, Actor: actor, IsSet: true, Number: int(number.Load())}
+	for _, err := range outcomes {
+		if err != nil && !errors.Is(err, ErrNamedTwice) {
+			d.Failure = item.OperationFailure("delete the item", err)
+		}
+	}
+	s.observer.DeletionEnded(ctx, d)
+	return outcomes
+}
