@@ -146,9 +146,9 @@ func newService(root string) (*media.Service, error) {
 		Accounts: map[string]*media.Account{
 			"site": {PasswordHash: password, S3Secret: secret, May: []string{"upload", "replace", "list", "delete"}},
 		},
-		Comparer:     tokens.CompareFunc(func(hashed, password []byte) (bool, error) { return bytes.Equal(hashed, password), nil }),
-		FakeHash:     []byte("of another password"),
-		Tokens:       tokenmemory.New(nil),
+		Comparer: tokens.CompareFunc(func(hashed, password []byte) (bool, error) { return bytes.Equal(hashed, password), nil }),
+		FakeHash: []byte("of another password"),
+		Tokens:   tokenmemory.New(nil),
 	})
 }
 

@@ -96,8 +96,8 @@ func (p *Permit) Confirm(kind item.Kind, rights []access.Right, aliases ...strin
 }
 
 // charge counts the items that are about to be committed on a ticket. The caller must call settle, and the
-// service must stay open until then. The items of a request with a key count once, however often it is repeated
-// with the same bytes.
+// service must stay open until then. The items of a request with a key count once, however often it is
+// repeated with the same bytes.
 func (p *Permit) charge(
 	ctx context.Context, running *service.Service, ticket *access.Ticket, c upload.Commitment,
 ) (settle func(stored bool), refused *Refusal) {
@@ -143,8 +143,8 @@ func (p *Permit) BeginUpload(w http.ResponseWriter) (ended func(), refused *Refu
 	return p.BeginPart(w, spareUploads)
 }
 
-// BeginPart is BeginUpload for one of many requests with the bytes of a file, of which a ticket may have spare
-// ones beside one for each of its files.
+// BeginPart is BeginUpload for one of many requests with the bytes of a file, of which a ticket may have
+// spare ones beside one for each of its files.
 func (p *Permit) BeginPart(w http.ResponseWriter, spare int) (ended func(), refused *Refusal) {
 	ended, ok := p.Service.BeginUpload(p.Actor, p.Ticket, spare)
 	if !ok {
@@ -154,9 +154,9 @@ func (p *Permit) BeginPart(w http.ResponseWriter, spare int) (ended func(), refu
 	return p.Repetition.untilSent(ended), nil
 }
 
-// EnterQueue waits until the request may hold n bytes for its form or its answer, as
-// [service.Service.Enter]. leave must be called when the answer is written. Writes fail after [maxHeld]; those
-// of a set only after [Gate.BoundAnswer], as HTTP/2 aborts a request whose deadline passes.
+// EnterQueue waits until the request may hold n bytes for its form or its answer, as [service.Service.Enter].
+// leave must be called when the answer is written. Writes fail after [maxHeld]; those of a set only after
+// [Gate.BoundAnswer], as HTTP/2 aborts a request whose deadline passes.
 func (p *Permit) EnterQueue(
 	ctx context.Context, w http.ResponseWriter, call service.Call, n int64,
 ) (leave func(), refused *Refusal) {

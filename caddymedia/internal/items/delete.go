@@ -195,8 +195,8 @@ func (q *itemsRequest) deleteNames(ctx context.Context, names []string) error {
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, answer)
 }
 
-// logFailed logs the failure of an item of a set, and has the request carried out again when it is repeated, if it
-// is not the caller's fault.
+// logFailed logs the failure of an item of a set, and has the request carried out again when it is repeated,
+// if it is not the caller's fault.
 func (q *itemsRequest) logFailed(failure *item.Failure) {
 	if status := httpx.StatusOf(item.Failures{failure}); status >= http.StatusInternalServerError {
 		q.Log.Error(failure.Message, "status", status, "error", failure.Err)

@@ -69,8 +69,8 @@ type errorAnswer struct {
 	RequestId string //nolint:revive // the name of the element
 }
 
-// storageError returns the error for one of a storage. doing is what failed, as in "the storage could not list the
-// objects".
+// storageError returns the error for one of a storage. doing is what failed, as in "the storage could not
+// list the objects".
 func storageError(doing string, err error) *Error {
 	failure := item.OperationFailure(doing, err)
 	kind, known := kinds[failure.Reason]

@@ -23,8 +23,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// presigned returns a request to an address that the account of the front has signed for ten minutes. For a copy, source
-// is the path of its source.
+// presigned returns a request to an address that the account of the front has signed for ten minutes. For a
+// copy, source is the path of its source.
 func (f *front) presigned(t *testing.T, at time.Time, method, target, query string, source ...string) *http.Request {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, f.address+"/"+escaped(target)+"?X-Amz-Expires=600&"+query, http.NoBody)
@@ -128,8 +128,8 @@ func TestVisitorsUploads(t *testing.T) {
 	}
 }
 
-// TestVisitorsWaits: copies and lists of one client that wait for a slow storage leave other visitors, and the account,
-// theirs.
+// TestVisitorsWaits: copies and lists of one client that wait for a slow storage leave other visitors, and
+// the account, theirs.
 func TestVisitorsWaits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -46,10 +46,10 @@ func (s *Service) DeleteSet(
 		}
 		named[name] = true
 		group.Go(func() error {
-			if outcomes[i] = ctx.Err(); outcomes[i] != nil {
-				return nil
-			}
 			outcomes[i] = guard.Call(func() error {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
 				removed, err := remove(name)
 				if removed {
 					number.Add(1)
