@@ -27,7 +27,7 @@ func TestNumberOfDeleted(t *testing.T) {
 	f, _ := withUploads(t)
 	observer := &deletions{}
 	f.reload(t, func(c *media.Config) { c.Observer = observer })
-	const keys = "<Object><Key>there.txt</Key></Object><Object><Key>there.txt</Key></Object><Object><Key>none.txt</Key></Object>"
+	const keys = "<Object><Key>there.txt</Key></Object><Object><Key>there.txt</Key></Object><Object><Key>none.txt</Key></Object><Object><Key>nor.txt</Key></Object>"
 	f.do(t, call{method: "POST", key: docs, query: "delete", body: "<Delete>" + keys + "</Delete>"})
 	if n := observer.number.Load(); n != 1 {
 		t.Errorf("%d items were deleted, want 1", n)
