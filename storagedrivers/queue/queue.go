@@ -43,8 +43,8 @@ type Request struct {
 	// Owner is the account or address that the request counts for.
 	Owner string
 	// Client and Network, if set, are those of one of many clients of the owner, see [Party]. The
-	// clients take turns, each with all other requests of the owner. In each turn a network has at
-	// most five, and requests without a network, which are the owner's own, come first.
+	// requests without a network, which are the owner's own, take turns with those of its clients.
+	// The clients take turns among themselves, and in each turn a network has at most five.
 	Client, Network string
 	// Units is the number of units that the request needs besides its slot.
 	Units int64
@@ -77,8 +77,7 @@ type Queue struct {
 type line struct {
 	owner   string
 	waiters []*waiter
-	round   int      // of the last request that was admitted
-	served  []string // the clients that had their turn in it
+	own     bool // the last one that was admitted was the owner's own
 }
 
 // waiter is a waiting request.
@@ -191,7 +190,7 @@ func (q *Queue) abandon(w *waiter, err error) error {
 const networkTurns = 5
 
 // enqueue adds a request to its owner's line, in the round after the last one of its client, or in
-// the present one if its client had no turn in it.
+// the present one.
 func (q *Queue) enqueue(w *waiter) {
 	q.waiting++
 	l := q.lineOf(w.Owner)
@@ -201,9 +200,6 @@ func (q *Queue) enqueue(w *waiter) {
 	}
 	first, ofNetwork := l.waiters[0].round, 0
 	w.round = first
-	if l.round == first && slices.Contains(l.served, w.Client) {
-		w.round++
-	}
 	for _, other := range l.waiters {
 		if other.Client == w.Client {
 			w.round = other.round + 1
@@ -214,19 +210,24 @@ func (q *Queue) enqueue(w *waiter) {
 	}
 	w.round = max(w.round, first+ofNetwork/networkTurns)
 	at := len(l.waiters)
-	for at > 0 && w.isBefore(l.waiters[at-1]) {
+	for l.waiters[at-1].round > w.round { // the first one has the first round
 		at--
 	}
 	l.waiters = slices.Insert(l.waiters, at, w)
 }
 
-// isBefore reports whether a new request comes before one of its owner that waits.
-func (w *waiter) isBefore(other *waiter) bool {
-	if w.round == other.round {
-		return w.Network == "" && other.Network != ""
+// next returns the first request of the side whose turn it is, the owner's or that of its clients.
+func (l *line) next() *waiter {
+	for _, w := range l.waiters {
+		if w.isOwn() != l.own {
+			return w
+		}
 	}
-	return w.round < other.round
+	return l.waiters[0]
 }
+
+// isOwn reports whether the request is of the owner itself, and of none of its clients.
+func (w *waiter) isOwn() bool { return w.Network == "" }
 
 // lineOf returns the line of an owner, or nil if none of its requests waits.
 func (q *Queue) lineOf(owner string) *line {
@@ -289,19 +290,11 @@ func (q *Queue) admit() {
 		}
 		q.hold(w.Request, 1)
 		l := q.lineOf(w.Owner)
-		l.serve(w)
+		l.own = w.isOwn()
 		q.lines = append(slices.DeleteFunc(q.lines, func(other *line) bool { return other == l }), l)
 		q.remove(w)
 		close(w.ready)
 	}
-}
-
-// serve notes the turn of the client of an admitted request.
-func (l *line) serve(w *waiter) {
-	if l.round != w.round {
-		l.round, l.served = w.round, nil
-	}
-	l.served = append(l.served, w.Client)
 }
 
 // next returns the first request in the rotation that may be admitted, or nil. passed are those
@@ -309,7 +302,7 @@ func (l *line) serve(w *waiter) {
 func (q *Queue) next() (w *waiter, passed []*waiter) {
 	reserved := false
 	for _, l := range q.lines {
-		w := l.waiters[0]
+		w := l.next()
 		switch {
 		case !q.hasSlot(w.Request, len(l.waiters)):
 		case w.Units == 0 || !reserved && q.used+w.Units <= q.options.Units:

@@ -86,8 +86,9 @@ func TestRotation(t *testing.T) {
 	})
 }
 
-// TestClients: the clients of an owner take turns, it itself first, and a network has at most five in
-// each turn. In a full queue the client with the most requests loses its last one. A "." ends a request.
+// TestClients: an owner takes turns with its clients, and these among themselves; a network has at most
+// five in each turn. In a full queue the client with the most requests loses its last one. A "." ends a
+// request.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -95,9 +96,10 @@ func TestClients(t *testing.T) {
 		waiting           int
 	}{
 		{"by client", "aaaab", "aabaa", 0},
-		{"of the owner too", "a--a-a-b", "a-ab-a--", 0},
+		{"of the owner too", "a--a-a-b", "a-a-b-a-", 0},
 		{"the owner first", "aaab-", "a-aba", 0},
-		{"the owner once in a turn", "aaa-.-", "a-a-a", 0},
+		{"the owner every other time", "aaa-.-", "a-a-a", 0},
+		{"new clients do not pass the owner", "ab-.-cd", "a-b-cd", 0},
 		{"by network", "aABCDEFGHb", "aABCDEbFGH", 0},
 		{"turns of a network", "aABCDEABCDEb", "aABCDEbABCDE", 0},
 		{"full", "aaaaab", "aabaa", 4},

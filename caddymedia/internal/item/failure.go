@@ -143,17 +143,18 @@ func OperationFailure(doing string, err error) *Failure {
 	if failure, ok := errors.AsType[*Failure](err); ok {
 		return failure
 	}
-	failure := StorageFailure(err)
-	switch {
+	switch { // what is no fault of the storage has no cause for the log
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, storagedrivers.ErrInvalidKey):
-		failure.Reason, failure.Message = Missing, "there is no such item"
+		return &Failure{Reason: Missing, Message: "there is no such item"}
 	case errors.Is(err, ErrOther):
-		failure.Reason, failure.Message = Changed, ErrOther.Error()
+		return &Failure{Reason: Changed, Message: ErrOther.Error()}
 	case errors.Is(err, storagedrivers.ErrChanged):
-		failure.Reason, failure.Message = Conflict, "the item is being replaced, try again later"
+		return &Failure{Reason: Conflict, Message: "the item is being replaced, try again later"}
 	case errors.Is(err, context.Canceled): // by the caller
-		failure.Message = "the request was aborted"
-	case failure.Reason == StorageFailed:
+		return &Failure{Reason: BadRequest, Message: "the request was aborted"}
+	}
+	failure := StorageFailure(err)
+	if failure.Reason == StorageFailed {
 		failure.Message = "the storage could not " + doing
 	}
 	return failure

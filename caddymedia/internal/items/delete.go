@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -171,10 +172,15 @@ func (q *itemsRequest) deleteNames(ctx context.Context, names []string) error {
 		return q.refuse(ctx, refused)
 	}
 	answer := setAnswer{Success: true, Result: make([]setResult, len(names))}
+	first := firstOf(names)
 	whichever := func(storagedrivers.Info) bool { return true }
 	q.reported = true
-	outcomes := q.running.DeleteSet(ctx, q.alias, q.permit.Actor, names, func(filename string) (removed bool, err error) {
-		if !q.alias.MayBeItem(filename) || !q.permit.Account.Covers(filename) {
+	outcomes := q.running.DeleteSet(ctx, q.alias, q.permit.Actor, len(names), func(i int) (removed bool, err error) {
+		filename := names[i]
+		switch {
+		case first[filename] != i:
+			return false, service.ErrNamedTwice
+		case !q.alias.MayBeItem(filename) || !q.permit.Account.Covers(filename):
 			return false, fs.ErrNotExist
 		}
 		err = q.delete(ctx, filename, whichever, true)
@@ -193,6 +199,15 @@ func (q *itemsRequest) deleteNames(ctx context.Context, names []string) error {
 		}
 	}
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, answer)
+}
+
+// firstOf returns where each name is first.
+func firstOf(names []string) map[string]int {
+	first := make(map[string]int, len(names))
+	for i, name := range slices.Backward(names) {
+		first[name] = i
+	}
+	return first
 }
 
 // logFailed logs the failure of an item of a set, and has the request carried out again when it is repeated,

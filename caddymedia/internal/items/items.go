@@ -201,9 +201,9 @@ func (q *itemsRequest) admit(rights []access.Right) (refused *caller.Refusal) {
 	return refused
 }
 
-// again authenticates the caller again, after the form was read.
-func (q *itemsRequest) again(ctx context.Context, right access.Right) *caller.Refusal {
-	_, _, release, refused := q.permit.Again(ctx, q.kind, []access.Right{right}, q.alias.Name)
+// again authenticates the caller again, after the form was read. It needs these aliases too.
+func (q *itemsRequest) again(ctx context.Context, right access.Right, aliases ...string) *caller.Refusal {
+	_, _, release, refused := q.permit.Again(ctx, q.kind, []access.Right{right}, append(aliases, q.alias.Name)...)
 	if refused == nil {
 		release()
 	}

@@ -130,14 +130,14 @@ func (q *itemsRequest) transfer(ctx context.Context) error {
 	if q.move.Copy {
 		right = access.Copy
 	}
-	if refused := q.again(ctx, right); refused != nil {
-		return q.refuse(ctx, refused)
+	to, refused := q.findAlias(q.toAlias)
+	if refused == nil {
+		refused = q.again(ctx, right, to.Name)
 	}
-	matches, refused := q.condition()
 	if refused != nil {
 		return q.refuse(ctx, refused)
 	}
-	to, refused := q.findAlias(q.toAlias)
+	matches, refused := q.condition()
 	if refused != nil {
 		return q.refuse(ctx, refused)
 	}

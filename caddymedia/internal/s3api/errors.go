@@ -72,12 +72,20 @@ type errorAnswer struct {
 // storageError returns the error for one of a storage. doing is what failed, as in "the storage could not
 // list the objects".
 func storageError(doing string, err error) *Error {
-	failure := item.OperationFailure(doing, err)
-	kind, known := kinds[failure.Reason]
-	if !known {
-		kind = internalError
+	switch failure := item.OperationFailure(doing, err); failure.Reason {
+	case item.Missing:
+		return errorOf(noSuchKey, "there is no such object")
+	case item.Changed:
+		return errorOf(preconditionFailed, "a condition does not hold for the object")
+	case item.Conflict:
+		return errorOf(operationAborted, "the object is being replaced, try again later")
+	case item.BadRequest:
+		return errorOf(incompleteBody, failure.Message)
+	case item.Unavailable, item.NoSpace:
+		return errorOf(kinds[failure.Reason], failure.Message)
+	default:
+		return errorOf(internalError, failure.Message)
 	}
-	return errorOf(kind, failure.Message)
 }
 
 // statusError returns the error for the status of an item that is served.

@@ -2,6 +2,8 @@ package s3api_test
 
 import (
 	"context"
+	"html"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -31,5 +33,34 @@ func TestNumberOfDeleted(t *testing.T) {
 	f.do(t, call{method: "POST", key: docs, query: "delete", body: "<Delete>" + keys + "</Delete>"})
 	if n := observer.number.Load(); n != 1 {
 		t.Errorf("%d items were deleted, want 1", n)
+	}
+}
+
+// TestDeletedTwice: an object that is named twice has one outcome, and each condition is its own.
+func TestDeletedTwice(t *testing.T) {
+	t.Parallel()
+	f := newFront(t, all...)
+	tag := f.put(t, docs, "a.txt", "text")
+	object := func(tag string) string { return "<Object><Key>a.txt</Key><ETag>" + tag + "</ETag></Object>" }
+	for _, c := range []struct {
+		objects      string
+		errors, gone int
+		stays        bool
+	}{
+		{object(`"&quot;"`) + object("&quot;&quot;") + object("&quot;*&quot;"), 3, 0, true},
+		{object("&quot;0&quot;") + object("&quot;0&quot;"), 2, 0, true},
+		{object(html.EscapeString(tag)) + object(html.EscapeString(tag)), 0, 2, false},
+		{object("") + object(""), 0, 2, false}, // it is not there
+	} {
+		a := f.do(t, call{method: "POST", key: docs, query: "delete", body: "<Delete>" + c.objects + "</Delete>"})
+		if n := strings.Count(a.body, "<Error>"); n != c.errors {
+			t.Errorf("%s: %d errors, want %d: %s", c.objects, n, c.errors, a.body)
+		}
+		if n := strings.Count(a.body, "<Deleted>"); n != c.gone {
+			t.Errorf("%s: %d are deleted, want %d: %s", c.objects, n, c.gone, a.body)
+		}
+		if stays := f.get(t, docs, "a.txt") == "text"; stays != c.stays {
+			t.Errorf("%s: it stays: %v", c.objects, stays)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -284,11 +285,10 @@ const maxDeleted = 1000
 type deleteRequest struct {
 	XMLName xml.Name `xml:"Delete"`
 	Quiet   bool
-	Objects []struct {
-		Key  string
-		ETag string
-	} `xml:"Object"`
+	Objects []deletedObject `xml:"Object"`
 }
+
+type deletedObject struct{ Key, ETag string }
 
 type deletedAnswer struct{ Key string }
 
@@ -317,17 +317,17 @@ func (q *request) deleteObjects() *Error {
 		return refusalError(refused)
 	}
 	release()
-	names, tags := make([]string, len(sent.Objects)), make(map[string]string, len(sent.Objects))
-	for i, object := range sent.Objects {
-		names[i] = object.Key
-		if _, twice := tags[object.Key]; !twice {
-			tags[object.Key] = strings.Trim(object.ETag, `"`)
-		}
+	first := map[deletedObject]int{} // a client may name one twice
+	for i, object := range slices.Backward(sent.Objects) {
+		first[object] = i
 	}
-	outcomes := q.running.DeleteSet(q.ctx, q.alias, q.permit.Actor, names, func(key string) (removed bool, err error) {
-		wanted := tags[key]
-		err = q.remove(key, func(info storagedrivers.Info) bool {
-			return wanted == "" || wanted == "*" || `"`+wanted+`"` == exactTag(q.alias, info)
+	outcomes := q.running.DeleteSet(q.ctx, q.alias, q.permit.Actor, len(sent.Objects), func(i int) (removed bool, err error) {
+		object := sent.Objects[i]
+		if first[object] != i {
+			return false, nil
+		}
+		err = q.remove(object.Key, func(info storagedrivers.Info) bool {
+			return object.ETag == "" || object.ETag == "*" || `"`+strings.Trim(object.ETag, `"`)+`"` == exactTag(q.alias, info)
 		}, true)
 		if errors.Is(err, fs.ErrNotExist) { // S3 says the same of an object that is not there
 			return false, nil
@@ -338,13 +338,13 @@ func (q *request) deleteObjects() *Error {
 		Deleted []deletedAnswer   //
 		Errors  []undeletedAnswer `xml:"Error"`
 	}{}
-	for i, err := range outcomes {
-		switch {
-		case err != nil && !errors.Is(err, service.ErrNamedTwice):
+	for _, object := range sent.Objects {
+		switch err := outcomes[first[object]]; {
+		case err != nil:
 			failed := storageError("delete the object", err)
-			answer.Errors = append(answer.Errors, undeletedAnswer{names[i], failed.Code, failed.Message})
+			answer.Errors = append(answer.Errors, undeletedAnswer{object.Key, failed.Code, failed.Message})
 		case !sent.Quiet:
-			answer.Deleted = append(answer.Deleted, deletedAnswer{names[i]})
+			answer.Deleted = append(answer.Deleted, deletedAnswer{object.Key})
 		}
 	}
 	q.answer(http.StatusOK, "DeleteResult", answer)

@@ -31,26 +31,21 @@ var ErrNamedTwice = &item.Failure{Reason: item.BadRequest, Message: "the item is
 // deletedAtOnce is how many items of a set are deleted side by side.
 const deletedAtOnce = 8
 
-// DeleteSet deletes the items of names by remove, which says whether there was one, and reports how many were
-// deleted. The errors are in the order of the names.
+// DeleteSet calls remove for each of a number of items, several side by side, and reports how many it has
+// deleted. It returns the errors of remove in their order.
 func (s *Service) DeleteSet(
-	ctx context.Context, alias *item.Alias, actor item.Actor, names []string, remove func(name string) (removed bool, err error),
+	ctx context.Context, alias *item.Alias, actor item.Actor, items int, remove func(i int) (removed bool, err error),
 ) []error {
-	outcomes := make([]error, len(names))
+	outcomes := make([]error, items)
 	var number atomic.Int64
-	group, named := guard.NewGroup(deletedAtOnce), make(map[string]bool, len(names))
-	for i, name := range names {
-		if named[name] {
-			outcomes[i] = ErrNamedTwice
-			continue
-		}
-		named[name] = true
+	group := guard.NewGroup(deletedAtOnce)
+	for i := range items {
 		group.Go(func() error {
 			outcomes[i] = guard.Call(func() error {
 				if ctx.Err() != nil {
 					return ctx.Err()
 				}
-				removed, err := remove(name)
+				removed, err := remove(i)
 				if removed {
 					number.Add(1)
 				}

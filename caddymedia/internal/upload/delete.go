@@ -72,8 +72,17 @@ func removeLocked(ctx context.Context, d Deletion, removed *Item) error {
 
 // removeFound is one attempt to remove an item, and only the one that it finds: the error is
 // ErrChanged if the storage has another one then.
-func removeFound(ctx context.Context, d Deletion, removed *Item) (err error) {
+func removeFound(ctx context.Context, d Deletion, removed *Item) error {
 	a := d.Alias
+	found, err := statIfValid(ctx, a, a.Key(removed.Filename))
+	switch {
+	case err != nil:
+		return err
+	case d.Matches != nil && found.Key == "":
+		return fs.ErrNotExist
+	case d.Matches != nil && !d.Matches(found):
+		return item.ErrOther
+	}
 	var removals []storagedrivers.Change
 	if a.StoresRenditions(removed.Filename) {
 		stored, err := a.StoredRenditions(ctx, removed.Filename)
@@ -85,29 +94,23 @@ func removeFound(ctx context.Context, d Deletion, removed *Item) (err error) {
 		}
 	}
 	exists := false
-	keys := []string{a.Key(removed.Filename)}
-	if a.MayHaveVariant(removed.Filename) {
-		keys = []string{a.VariantKey(removed.Filename), a.Key(removed.Filename)} // in the order of their removal
-	}
-	for _, key := range keys {
-		info, err := item.Stat(ctx, a.Storage, key)
-		switch {
-		case errors.Is(err, storagedrivers.ErrInvalidKey), err == nil && info.Key == "": // it does not exist, or cannot
-			if d.Matches != nil && key == a.Key(removed.Filename) {
-				return fs.ErrNotExist
-			}
-			continue
-		case err != nil:
-			return err
-		case key == a.Key(removed.Filename) && d.Matches != nil && !d.Matches(info):
-			return item.ErrOther
-		case key == a.Key(removed.Filename):
-			removed.Size = info.Size
-		default:
-			removed.WebP = removed.FullPath + render.Suffix
-		}
-		removals = append(removals, storagedrivers.Change{Key: key, Options: storagedrivers.PutOptions{IfMatch: info.ETag}})
+	add := func(info storagedrivers.Info) {
+		removals = append(removals, storagedrivers.Change{Key: info.Key, Options: storagedrivers.PutOptions{IfMatch: info.ETag}})
 		exists = true
+	}
+	if a.MayHaveVariant(removed.Filename) {
+		variant, err := statIfValid(ctx, a, a.VariantKey(removed.Filename))
+		if err != nil {
+			return err
+		}
+		if variant.Key != "" {
+			removed.WebP = removed.FullPath + render.Suffix
+			add(variant)
+		}
+	}
+	if found.Key != "" {
+		removed.Size = found.Size
+		add(found)
 	}
 	if !exists {
 		return fs.ErrNotExist
@@ -115,4 +118,13 @@ func removeFound(ctx context.Context, d Deletion, removed *Item) (err error) {
 	// The end of the request does not stop a deletion half-way. The storage bounds each removal.
 	_, err = a.Storage.Commit(context.WithoutCancel(ctx), removals...)
 	return err
+}
+
+// statIfValid is [item.Stat] for a key that the storage may be unable to hold: then there is no object.
+func statIfValid(ctx context.Context, a *item.Alias, key string) (storagedrivers.Info, error) {
+	info, err := item.Stat(ctx, a.Storage, key)
+	if errors.Is(err, storagedrivers.ErrInvalidKey) {
+		return storagedrivers.Info{}, nil
+	}
+	return info, err
 }
