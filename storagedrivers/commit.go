@@ -75,13 +75,13 @@ func (e *CommitError) Unwrap() error { return e.Err }
 //
 // After an *ExistsError nothing has changed, and the staged objects may be committed under other
 // keys. If the driver is a [Stager], all or none is true across crashes too. Otherwise the changes
-// are made in steps: side by side those with [CreateOnly], then those with [Overwrite], then those that
-// follow another one, and the removals one after the other. If one fails, the created objects are
-// removed again, unless the lease of ctx is lost ([WithLease]), and a *[CommitError] names the
+// are made in steps: side by side those with [CreateOnly], then those with [Overwrite], then those
+// that follow another one, and the removals one after the other. If one fails, the created objects
+// are removed again, unless the lease of ctx is lost ([WithLease]), and a *[CommitError] names the
 // changes that stay.
 //
-// A change with an IfMatch is exact among all writers if [Features] have Compare. Otherwise the object
-// is compared right before the change.
+// A change with an IfMatch is exact among all writers if [Features] have Compare. Otherwise the
+// object is compared right before the change.
 func (s *Storage) Commit(ctx context.Context, changes ...Change) ([]Info, error) {
 	changes = slices.Clone(changes)
 	op, key := "delete", ""
@@ -119,9 +119,9 @@ func (s *Storage) Commit(ctx context.Context, changes ...Change) ([]Info, error)
 
 var errForeign = errors.New("the object was staged by another storage")
 
-// validate checks the changes. A repeated key is taken, or else a mistake of the caller. It returns the
-// indexes of changes whose keys belong to an earlier change. Those that follow them are renamed too, so
-// their keys are not compared yet.
+// validate checks the changes. A repeated key is taken, or else a mistake of the caller. It returns
+// the indexes of changes whose keys belong to an earlier change. Those that follow them are renamed
+// too, so their keys are not compared yet.
 func (s *Storage) validate(changes []Change) (repeated []int, err error) {
 	keys, renamed := map[string]bool{}, false // with the change before
 	for i, c := range changes {
@@ -215,7 +215,8 @@ type outcome struct {
 	replaced bool // an object had the key before
 }
 
-// inSteps makes the changes step by step, those of a step side by side, and undoes them if one fails.
+// inSteps makes the changes step by step, those of a step side by side, and undoes them if one
+// fails.
 func (s *Storage) inSteps(ctx context.Context, changes []Change) ([]Info, error) {
 	outcomes, infos := make([]outcome, len(changes)), make([]Info, len(changes))
 	for _, step := range steps(changes) {
@@ -257,8 +258,8 @@ func steps(changes []Change) [][]int {
 // each of its MiB, because drivers hold parts of it in memory.
 const abreast = 16
 
-// sideBySide calls f for the indexes of changes, several at the same time, and returns the errors by
-// index. After an error, or the end of ctx, it begins no other call.
+// sideBySide calls f for the indexes of changes, several at the same time, and returns the errors
+// by index. After an error, or the end of ctx, it begins no other call.
 func sideBySide(ctx context.Context, changes []Change, indexes []int, f func(i int) error) map[int]error {
 	errs := map[int]error{}
 	if len(indexes) == 1 {
@@ -332,8 +333,8 @@ func (s *Storage) change(ctx context.Context, c Change) (outcome, error) {
 	})
 }
 
-// store stores the object of a change by put, which may be repeated. It also returns an object whose
-// size differs from what was sent.
+// store stores the object of a change by put, which may be repeated. It also returns an object
+// whose size differs from what was sent.
 func (s *Storage) store(
 	ctx context.Context, op string, c Change, put func(context.Context) (Info, error),
 ) (outcome, error) {
@@ -393,7 +394,8 @@ func (s *Storage) removal(ctx context.Context, c Change) (outcome, error) {
 	return outcome{made: err == nil, replaced: true}, err
 }
 
-// failed undoes the changes that were made, because others failed, and returns the error of the commit.
+// failed undoes the changes that were made, because others failed, and returns the error of the
+// commit.
 func (s *Storage) failed(ctx context.Context, changes []Change, outcomes []outcome, errs map[int]error) error {
 	// The undoing does not end with the caller.
 	after, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), s.opts.Timeout, ErrUnavailable)

@@ -97,7 +97,8 @@ func TestCommitShortened(t *testing.T) {
 	}
 }
 
-// TestCommitUndone: an object that existed before, or was stored after its commit, is never removed.
+// TestCommitUndone: an object that existed before, or was stored after its commit, is never
+// removed.
 func TestCommitUndone(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -235,8 +236,8 @@ func TestCommitCannotBeUndone(t *testing.T) {
 	}
 }
 
-// TestRemovalFails: removals come last, so that a failed one leaves no created object. Those before it
-// stay.
+// TestRemovalFails: removals come last, so that a failed one leaves no created object. Those before
+// it stay.
 func TestRemovalFails(t *testing.T) {
 	t.Parallel()
 	d := memory.New()
@@ -263,8 +264,8 @@ func TestRemovalFails(t *testing.T) {
 	}
 }
 
-// TestCommitUndoneAfterLostAnswers: an object of an attempt whose reply was lost does not count as one
-// that existed before, and is removed.
+// TestCommitUndoneAfterLostAnswers: an object of an attempt whose reply was lost does not count as
+// one that existed before, and is removed.
 func TestCommitUndoneAfterLostAnswers(t *testing.T) {
 	t.Parallel()
 	for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
@@ -344,7 +345,8 @@ func TestRemovalReplyLost(t *testing.T) {
 	}
 }
 
-// TestRemovalUncompared: the object is compared right before its removal if the backend does not compare.
+// TestRemovalUncompared: the object is compared right before its removal if the backend does not
+// compare.
 func TestRemovalUncompared(t *testing.T) {
 	t.Parallel()
 	d, tried := &stub{Driver: memory.New(), features: &storagedrivers.Features{}}, 0
@@ -413,7 +415,8 @@ func copying(errs []error) *stub {
 	return d
 }
 
-// TestStageCopy: a commit copies within the backend, with repetitions, or stores bytes that were read.
+// TestStageCopy: a commit copies within the backend, with repetitions, or stores bytes that were
+// read.
 func TestStageCopy(t *testing.T) {
 	t.Parallel()
 	content := strings.Repeat("0123456789abcdef", 5<<12) // 320 KiB

@@ -13,13 +13,13 @@ import (
 )
 
 // StageCopy is Stage for a copy of source, the Info of an object of this storage or of another one
-// with the same [Location]. The caller may read the staged object, but not write to it. Its bytes are
-// transferred only as far as they are read, and [Storage.Commit] copies them within the backend. ctx
-// governs the staged object until it is closed.
+// with the same [Location]. The caller may read the staged object, but not write to it. Its bytes
+// are transferred only as far as they are read, and [Storage.Commit] copies them within the
+// backend. ctx governs the staged object until it is closed.
 //
 // If source is missing or is another generation, the error of StageCopy, Read or Commit is
-// [ErrChanged]. If the driver cannot copy, StageCopy returns [errors.ErrUnsupported]. If the backend
-// turns out not to, Commit does, unless all bytes were read: then it stores them.
+// [ErrChanged]. If the driver cannot copy, StageCopy returns [errors.ErrUnsupported]. If the
+// backend turns out not to, Commit does, unless all bytes were read: then it stores them.
 func (s *Storage) StageCopy(ctx context.Context, source Info) (Staged, error) {
 	const op = "copy"
 	if err := ValidKey(source.Key); err != nil {
@@ -50,8 +50,8 @@ func (s *Storage) StageCopy(ctx context.Context, source Info) (Staged, error) {
 	return st, nil
 }
 
-// original is the Staged of an object that a driver copies by [PutOptions.Source]. Its bytes are read
-// from the backend once, when they are needed.
+// original is the Staged of an object that a driver copies by [PutOptions.Source]. Its bytes are
+// read from the backend once, when they are needed.
 type original struct {
 	ctx     context.Context //nolint:containedctx // it governs the staged object
 	storage *Storage

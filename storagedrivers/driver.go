@@ -1,17 +1,18 @@
 // Package storagedrivers is the contract between the media service and the backends that hold its
-// objects, and the [Storage] through which callers use them. The package is stable: it is for authors
-// of drivers, and for programs that use a Storage.
+// objects, and the [Storage] through which callers use them. The package is stable: it is for
+// authors of drivers, and for programs that use a Storage.
 //
-// A program makes a driver by a [Config], such as that of package local, and a Storage on it by [New].
-// Callers never use a Driver directly. The Storage validates keys, wraps errors, bounds and retries
-// operations, compares sizes after a write, and keeps the driver open until its last reference is
-// released.
+// A program makes a driver by a [Config], such as that of package local, and a Storage on it by
+// [New]. Callers never use a Driver directly. The Storage validates keys, wraps errors, bounds and
+// retries operations, compares sizes after a write, and keeps the driver open until its last
+// reference is released.
 //
-// An author of a driver implements [Config] and [Driver]. The driver stores, opens, lists and deletes
-// objects under keys. Begin with the package memory, which is the shortest driver, and with the suite
-// in drivertest, which every driver passes. The suite tests the rules in the comments here, and no
-// others. [Stager], [Appender], [Presigner], [Sweeper] and [SpaceReporter] are optional for a Driver,
-// [Limited] and [HostKeyer] for a Config. [Features] say which options a driver heeds.
+// An author of a driver implements [Config] and [Driver]. The driver stores, opens, lists and
+// deletes objects under keys. Begin with the package memory, which is the shortest driver, and with
+// the suite in drivertest, which every driver passes. The suite tests the rules in the comments
+// here, and no others. [Stager], [Appender], [Presigner], [Sweeper] and [SpaceReporter] are
+// optional for a Driver, [Limited] and [HostKeyer] for a Config. [Features] say which options a
+// driver heeds.
 package storagedrivers
 
 import (
@@ -80,8 +81,8 @@ type Driver interface {
 	Close() error
 }
 
-// A Stager is a [Driver] that can stage bytes in the backend, so that committing them moves no data,
-// and that can commit several objects as one.
+// A Stager is a [Driver] that can stage bytes in the backend, so that committing them moves no
+// data, and that can commit several objects as one.
 type Stager interface {
 	// Stage returns a new object without a name.
 	Stage(ctx context.Context) (Staged, error)
@@ -92,9 +93,9 @@ type Stager interface {
 	StageCopy(ctx context.Context, source Info) (Staged, error)
 
 	// Commit makes all changes or none, as [Storage.Commit]. No key appears twice, and a staged object
-	// is one of this driver. Stored objects have the guarantees of [Driver.Put]. Before a Commit returns
-	// nil its changes are durable. It leaves an object that another writer stores under one of the keys
-	// while it undoes a failed Commit.
+	// is one of this driver. Stored objects have the guarantees of [Driver.Put]. Before a Commit
+	// returns nil its changes are durable. It leaves an object that another writer stores under one of
+	// the keys while it undoes a failed Commit.
 	//
 	// If the process dies meanwhile, the driver undoes or completes the changes when it is next used,
 	// or at the latest in [Sweeper.Sweep], but leaves the objects that other processes have stored
@@ -162,9 +163,10 @@ type PutOptions struct {
 	// object, or none, the error is [ErrChanged], and nothing is stored. Only a driver with Compare in
 	// its Features heeds it; [Storage] compares for the others.
 	IfMatch string
-	// Source, if set, is the object of this driver whose bytes the reader of the Put returns. It may be
-	// the object under the key. [Storage] sets it to commit a [Storage.StageCopy] by a driver that is no
-	// [Stager] and has Copies in its Features. The driver then copies the object within the backend.
+	// Source, if set, is the object of this driver whose bytes the reader of the Put returns. It may
+	// be the object under the key. [Storage] sets it to commit a [Storage.StageCopy] by a driver that
+	// is no [Stager] and has Copies in its Features. The driver then copies the object within the
+	// backend.
 	//
 	// If the object is missing or is another generation by now, the error is [ErrChanged]. If the
 	// backend cannot copy it, or not with these options, the error is [errors.ErrUnsupported]. After
@@ -178,9 +180,9 @@ type PutOptions struct {
 // DeleteOptions are the options of removing an object.
 type DeleteOptions struct {
 	// IfMatch, if set, is the ETag of the object to remove. Another object is [ErrChanged]. A missing
-	// one is fs.ErrNotExist or ErrChanged if the backend reports it, otherwise no error. If the backend
-	// does not compare by itself, the error is [errors.ErrUnsupported], and nothing has changed;
-	// [Storage] then compares.
+	// one is fs.ErrNotExist or ErrChanged if the backend reports it, otherwise no error. If the
+	// backend does not compare by itself, the error is [errors.ErrUnsupported], and nothing has
+	// changed; [Storage] then compares.
 	IfMatch string
 }
 
@@ -266,8 +268,8 @@ func (o ListOptions) PageLimit() int {
 }
 
 // Page is a part of a listing. It may have fewer objects than requested, even none, also if it is
-// not the last page. A later page may lack changes since the first one, but never shows an object that
-// this driver has deleted before.
+// not the last page. A later page may lack changes since the first one, but never shows an object
+// that this driver has deleted before.
 type Page struct {
 	// Objects in the byte order of their keys.
 	Objects []Info
@@ -307,7 +309,8 @@ type Features struct {
 	// and keeps it to the end.
 	Replace Guarantee
 	// Compare: a change on condition of an ETag is exact, see [PutOptions.IfMatch] and
-	// [DeleteOptions.IfMatch]: between the comparison and the change no other writer changes the object.
+	// [DeleteOptions.IfMatch]: between the comparison and the change no other writer changes the
+	// object.
 	Compare Guarantee
 	// Together: a [Storage.Commit] that fails or is cut short by a crash leaves all of its changes or
 	// none. Without it, replaced and removed objects are not restored.
@@ -342,8 +345,8 @@ type Features struct {
 	Cached bool
 }
 
-// SourceSize returns the size of a source of [Driver.Put] in bytes, and seeks to its start. The size
-// is -1 if it is not known yet, see [Features.Streams].
+// SourceSize returns the size of a source of [Driver.Put] in bytes, and seeks to its start. The
+// size is -1 if it is not known yet, see [Features.Streams].
 func SourceSize(r io.Seeker) (int64, error) {
 	size, err := r.Seek(0, io.SeekEnd)
 	if errors.Is(err, ErrSizeUnknown) {
@@ -355,14 +358,15 @@ func SourceSize(r io.Seeker) (int64, error) {
 	return size, err
 }
 
-// WithOwner returns a context whose operations count for owner, such as an account or the address of
-// a client. A driver with a bounded number of connections must share them among the owners, so that
-// none keeps another waiting for long.
+// WithOwner returns a context whose operations count for owner, such as an account or the address
+// of a client. A driver with a bounded number of connections must share them among the owners, so
+// that none keeps another waiting for long.
 func WithOwner(ctx context.Context, owner string) context.Context {
 	return context.WithValue(ctx, ownerKey{}, owner)
 }
 
-// Owner returns the owner of the operations of ctx. It is empty for operations of the service itself.
+// Owner returns the owner of the operations of ctx. It is empty for operations of the service
+// itself.
 func Owner(ctx context.Context) string {
 	owner, _ := ctx.Value(ownerKey{}).(string)
 	return owner
@@ -384,8 +388,8 @@ func LeaseLost(ctx context.Context) bool {
 
 type leaseKey struct{}
 
-// WithoutCache returns a context for a decision: a Stat or an Open with it asks the backend, and not a
-// cache in front of it.
+// WithoutCache returns a context for a decision: a Stat or an Open with it asks the backend, and
+// not a cache in front of it.
 func WithoutCache(ctx context.Context) context.Context {
 	return context.WithValue(ctx, uncachedKey{}, true)
 }
@@ -452,8 +456,9 @@ type Space struct {
 	Total int64
 }
 
-// SpaceOf returns the space of a file system with blocks of size bytes: the available and all blocks.
-// It corrects impossible values, and returns [errors.ErrUnsupported] if the backend reports no blocks.
+// SpaceOf returns the space of a file system with blocks of size bytes: the available and all
+// blocks. It corrects impossible values, and returns [errors.ErrUnsupported] if the backend reports
+// no blocks.
 func SpaceOf(size, available, all uint64) (Space, error) {
 	if size == 0 || all == 0 {
 		return Space{}, errors.ErrUnsupported

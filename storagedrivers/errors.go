@@ -31,7 +31,8 @@ var (
 	ErrClosed = fmt.Errorf("storage closed: %w", fs.ErrClosed)
 	// ErrSizeUnknown means that the end of a source is not known yet, see [Features.Streams].
 	ErrSizeUnknown = errors.New("the size is not known yet")
-	// ErrPanic means that a driver has panicked. Whether it has carried out the operation is not known.
+	// ErrPanic means that a driver has panicked. Whether it has carried out the operation is not
+	// known.
 	ErrPanic = guard.ErrPanic
 	// ErrSizeMismatch means that a stored object is not as long as its source.
 	ErrSizeMismatch = errors.New("stored size differs from what was sent")

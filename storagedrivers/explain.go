@@ -13,9 +13,9 @@ import (
 	"syscall"
 )
 
-// Explain returns one or two sentences about an error of a storage on the driver: its meaning and the
-// remedy. The operation that failed is that of the [OpError] in err. Explain returns "" for an error
-// of no known kind.
+// Explain returns one or two sentences about an error of a storage on the driver: its meaning and
+// the remedy. The operation that failed is that of the [OpError] in err. Explain returns "" for an
+// error of no known kind.
 func (driver Description) Explain(err error) string {
 	if errors.Is(err, ErrClosed) {
 		return "The configuration was changed meanwhile. Try again."

@@ -16,10 +16,10 @@ import (
 	"github.com/caddymedia/media/storagedrivers/guard"
 )
 
-// An Appender is a [Driver] whose objects can grow in place, so that bytes that come in parts need no
-// copy when they are whole. A growing object is visible, with the Info of the moment. Its entity tag may
-// be that of an earlier one under its key. Its readers may also return bytes that were appended after
-// they were opened.
+// An Appender is a [Driver] whose objects can grow in place, so that bytes that come in parts need
+// no copy when they are whole. A growing object is visible, with the Info of the moment. Its entity
+// tag may be that of an earlier one under its key. Its readers may also return bytes that were
+// appended after they were opened.
 type Appender interface {
 	// Append opens the object under key for writing at its end, and makes the bytes durable that it
 	// has. If it is missing and size is 0, Append creates it; if size is not 0, the error is
@@ -34,9 +34,9 @@ type Appender interface {
 
 // Appended is a writer of a growing object. It is for one goroutine.
 //
-// Writers need not know of each other. The errors of Append are also those of every call: if another
-// writer has appended, the call fails with ErrChanged and does nothing. So of several writers at one
-// size, in all processes that use the backend, one succeeds.
+// Writers need not know of each other. The errors of Append are also those of every call: if
+// another writer has appended, the call fails with ErrChanged and does nothing. So of several
+// writers at one size, in all processes that use the backend, one succeeds.
 type Appended interface {
 	// Write appends. After an error the bytes that it has counted stay.
 	io.Writer
@@ -56,13 +56,14 @@ type Appended interface {
 	Close() error
 }
 
-// Growing are bytes that come in parts, until they are staged as a whole or removed. Any process that
-// uses the backend can continue them. Of several writers at one size one succeeds. A Growing has the
-// state of the moment when it was found, and what its own writers have added. It is for one goroutine.
+// Growing are bytes that come in parts, until they are staged as a whole or removed. Any process
+// that uses the backend can continue them. Of several writers at one size one succeeds. A Growing
+// has the state of the moment when it was found, and what its own writers have added. It is for one
+// goroutine.
 //
-// If the driver is an [Appender], the bytes are the object under the key. Otherwise, and if the system
-// does not let that grow, they are objects under the key, a dot, and the offset in 16 digits. Each of
-// these is created once and never replaced.
+// If the driver is an [Appender], the bytes are the object under the key. Otherwise, and if the
+// system does not let that grow, they are objects under the key, a dot, and the offset in 16
+// digits. Each of these is created once and never replaced.
 type Growing struct {
 	storage *Storage
 	key     string
@@ -102,7 +103,8 @@ func (s *Storage) Growing(ctx context.Context, key string) (*Growing, error) {
 	return g, g.findPieces(ctx)
 }
 
-// NewGrowing returns the growing object under a key that no one has used, or of which nothing need be known.
+// NewGrowing returns the growing object under a key that no one has used, or of which nothing need
+// be known.
 func (s *Storage) NewGrowing(key string) *Growing { return &Growing{storage: s, key: key} }
 
 // findPieces finds the pieces behind those that are known.
@@ -303,8 +305,8 @@ func (w *GrowthWriter) write(p []byte) (int, error) {
 	return n, err
 }
 
-// store begins to store the piece after the one before. The error is that of the one before; nothing is
-// stored behind it.
+// store begins to store the piece after the one before. The error is that of the one before;
+// nothing is stored behind it.
 func (w *GrowthWriter) store() error {
 	w.storing.Wait()
 	if w.err != nil || w.piece == nil {
@@ -343,8 +345,8 @@ func (w *GrowthWriter) commit(p *piece) error {
 	return nil
 }
 
-// removeEmpty removes an empty object, and reports whether there was one. No writer stores one, but some
-// servers keep an object whose PUT was cut.
+// removeEmpty removes an empty object, and reports whether there was one. No writer stores one, but
+// some servers keep an object whose PUT was cut.
 func (w *GrowthWriter) removeEmpty(ctx context.Context, key string) bool {
 	info, err := w.storage.Stat(WithoutCache(ctx), key)
 	if err != nil || info.Size > 0 {
@@ -376,8 +378,8 @@ func (w *GrowthWriter) flush(ctx context.Context) error {
 	return nil
 }
 
-// Flush stores all bytes and makes them durable. It may follow a Write that has failed, whose piece is
-// lost. The end of the request of ctx does not stop it.
+// Flush stores all bytes and makes them durable. It may follow a Write that has failed, whose piece
+// is lost. The end of the request of ctx does not stop it.
 func (w *GrowthWriter) Flush(ctx context.Context) error {
 	if w.object != nil && !w.opts.Whole {
 		return w.flush(ctx)
@@ -402,8 +404,8 @@ func (w *GrowthWriter) Close() error {
 
 // StageGrown returns the bytes of growing objects, one after the other, as staged data of s, which
 // cannot be written. They are not moved if there is one object only, of s, which was appended to;
-// nothing is added to it before the staged data is closed. Otherwise they are copied to the staged data
-// that stage returns, or Stage if it is nil. The error is [ErrChanged] if bytes are missing.
+// nothing is added to it before the staged data is closed. Otherwise they are copied to the staged
+// data that stage returns, or Stage if it is nil. The error is [ErrChanged] if bytes are missing.
 func (s *Storage) StageGrown(ctx context.Context, stage func(context.Context) (Staged, error), objects ...*Growing) (Staged, error) {
 	if len(objects) == 1 && objects[0].appended && objects[0].storage == s {
 		adopted, err := objects[0].adopt(ctx)
@@ -443,7 +445,8 @@ func (g *Growing) adopt(ctx context.Context) (Staged, error) {
 	return staged, nil
 }
 
-// copyTo copies the bytes. The error is ErrChanged if some are missing: then other pieces are there now.
+// copyTo copies the bytes. The error is ErrChanged if some are missing: then other pieces are there
+// now.
 func (g *Growing) copyTo(ctx context.Context, to io.Writer) error {
 	for _, piece := range g.pieces() {
 		from, err := g.storage.OpenSeeker(ctx, piece.Key)
@@ -473,7 +476,8 @@ const copySize = 256 << 10
 
 var copyBuffers = sync.Pool{New: func() any { return new([copySize]byte) }}
 
-// growths are the growing objects that a process has seen lately, so that it need not list their pieces.
+// growths are the growing objects that a process has seen lately, so that it need not list their
+// pieces.
 type growths struct {
 	mu     sync.Mutex
 	byKey  map[string]growth

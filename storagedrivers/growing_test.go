@@ -114,7 +114,8 @@ func (silentAppender) Append(ctx context.Context, _ string, _ int64) (storagedri
 	return nil, ctx.Err()
 }
 
-// TestGrowingGap: pieces behind a missing or an empty one have no bytes, and an empty one is replaced.
+// TestGrowingGap: pieces behind a missing or an empty one have no bytes, and an empty one is
+// replaced.
 func TestGrowingGap(t *testing.T) {
 	t.Parallel()
 	s := open(t, memory.New(), storagedrivers.Options{})

@@ -21,7 +21,8 @@ const (
 	maxUnknown = 32 << 30
 	// headStarts is the most head starts of a storage at the same time.
 	headStarts = 4
-	// stall is how long an object with a head start may receive no bytes. A driver holds buffers for it.
+	// stall is how long an object with a head start may receive no bytes. A driver holds buffers for
+	// it.
 	stall = 5 * time.Second
 )
 

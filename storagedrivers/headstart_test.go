@@ -373,8 +373,8 @@ func TestHeadStartCancelled(t *testing.T) {
 	})
 }
 
-// TestNoHeadStart: a driver that needs the size is called by the commit only, and no driver while the
-// circuit is open.
+// TestNoHeadStart: a driver that needs the size is called by the commit only, and no driver while
+// the circuit is open.
 func TestNoHeadStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

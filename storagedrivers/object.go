@@ -75,8 +75,8 @@ func (o *Object) Underlying() io.Reader {
 }
 
 // Read reads from the current offset on. If the connection is lost, Read opens the object again, up
-// to maxResumes times: before the first byte, or if the entity tag guarantees that the rest is of the
-// same generation.
+// to maxResumes times: before the first byte, or if the entity tag guarantees that the rest is of
+// the same generation.
 func (o *Object) Read(p []byte) (int, error) {
 	if o.open == nil {
 		return 0, fs.ErrClosed
@@ -149,9 +149,9 @@ func (o *Object) resumable(err error) bool {
 		(!o.given && !network.Silent(err) || o.seeker == nil && o.Info.ETag != "")
 }
 
-// ErrChanged means that an object was replaced while it was opened or read, or has another size than
-// a writer expects. The caller may open it again. If the driver's next attempt may succeed, its
-// error also matches [ErrUnavailable].
+// ErrChanged means that an object was replaced while it was opened or read, or has another size
+// than a writer expects. The caller may open it again. If the driver's next attempt may succeed,
+// its error also matches [ErrUnavailable].
 var ErrChanged = errors.New("the object was replaced or has changed")
 
 // Seek sets the offset of the next Read.

@@ -330,8 +330,8 @@ func TestObjectCutShort(t *testing.T) {
 	}
 }
 
-// TestObjectCutBeforeItsFirstByte: an object whose connection breaks before the first byte is opened
-// again, whether its readers seek or not, but never returns bytes of another generation.
+// TestObjectCutBeforeItsFirstByte: an object whose connection breaks before the first byte is
+// opened again, whether its readers seek or not, but never returns bytes of another generation.
 func TestObjectCutBeforeItsFirstByte(t *testing.T) {
 	t.Parallel()
 	cut := storagedrivers.ErrUnavailable

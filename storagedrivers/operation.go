@@ -58,14 +58,14 @@ func (s *Storage) attempt(ctx context.Context, op string, f func(context.Context
 	return s.admitted(ctx, op, func(ctx context.Context) error { return s.repeat(ctx, f) })
 }
 
-// guarded returns f with a panic of the driver as its error: many callers are in goroutines of their
-// own, where it would end the process.
+// guarded returns f with a panic of the driver as its error: many callers are in goroutines of
+// their own, where it would end the process.
 func guarded(f func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error { return guard.Call(func() error { return f(ctx) }) }
 }
 
-// admitted calls f once, unless the circuit is open, and records its error in the circuit. A cache has
-// a circuit of its own for what it does not hold.
+// admitted calls f once, unless the circuit is open, and records its error in the circuit. A cache
+// has a circuit of its own for what it does not hold.
 func (s *Storage) admitted(ctx context.Context, op string, f func(context.Context) error) error {
 	f = guarded(f)
 	switch {
@@ -77,9 +77,9 @@ func (s *Storage) admitted(ctx context.Context, op string, f func(context.Contex
 	return s.circuit.Do(ctx, s.now, f)
 }
 
-// repeat calls f up to three times while it returns ErrUnavailable, but not ErrInUse: the driver has
-// waited for the object. It does not retry if the backend was silent for half of the time-out, all
-// attempts together, whatever the error. For an upload, silence starts at the last Read of its
+// repeat calls f up to three times while it returns ErrUnavailable, but not ErrInUse: the driver
+// has waited for the object. It does not retry if the backend was silent for half of the time-out,
+// all attempts together, whatever the error. For an upload, silence starts at the last Read of its
 // source.
 func (s *Storage) repeat(ctx context.Context, f func(context.Context) error) error {
 	pause, silence := s.pause, time.Duration(0)
@@ -251,8 +251,8 @@ func (c *Breaker) watch(ctx context.Context, now func() time.Time, f func(contex
 	return err
 }
 
-// enter returns errResting if an operation may not be tried now. A trial may be a long upload, so the
-// next one does not wait for its end.
+// enter returns errResting if an operation may not be tried now. A trial may be a long upload, so
+// the next one does not wait for its end.
 func (c *Breaker) enter(now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -273,8 +273,8 @@ func (c *Breaker) resting(now time.Time) bool {
 	return c.failed >= tripAfter && now.Before(c.trial)
 }
 
-// leave counts the outcome of an operation. It ignores operations cancelled by their caller, drivers
-// without a free connection and objects in use, because they say nothing about the backend.
+// leave counts the outcome of an operation. It ignores operations cancelled by their caller,
+// drivers without a free connection and objects in use, because they say nothing about the backend.
 func (c *Breaker) leave(ctx context.Context, now time.Time, err error) {
 	unavailable := errors.Is(err, ErrUnavailable)
 	if ctx.Err() != nil && !unavailable || errors.Is(err, ErrBusy) || errors.Is(err, ErrInUse) {

@@ -18,8 +18,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// TestRetries: an unavailable operation is tried three times, unless it has waited for the driver's whole
-// time-out, and any other once.
+// TestRetries: an unavailable operation is tried three times, unless it has waited for the driver's
+// whole time-out, and any other once.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	_, undialled := (&net.Dialer{Timeout: time.Nanosecond}).Dial("tcp", "127.0.0.1:1")
@@ -434,8 +434,8 @@ func TestCircuitStaysClosed(t *testing.T) {
 	}
 }
 
-// TestCallerHangsUp: an operation that its caller cancels is no failure of the backend, whatever error
-// its driver returns for the cut connection. It is not retried and does not open the circuit.
+// TestCallerHangsUp: an operation that its caller cancels is no failure of the backend, whatever
+// error its driver returns for the cut connection. It is not retried and does not open the circuit.
 func TestCallerHangsUp(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]error{

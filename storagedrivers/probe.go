@@ -20,8 +20,8 @@ type Report struct {
 
 // Step is one step of a probe.
 type Step struct {
-	// Name identifies the step: "check", which is the first, "create", "create again", "read", "range",
-	// "overwrite", "list", "delete", "stat after delete", and after a failure "clean up".
+	// Name identifies the step: "check", which is the first, "create", "create again", "read",
+	// "range", "overwrite", "list", "delete", "stat after delete", and after a failure "clean up".
 	Name string
 	// Title describes the step for display: "store a small object".
 	Title string

@@ -363,8 +363,8 @@ func (s *Storage) Sweep(ctx context.Context, opts SweepOptions) ([]Leftover, err
 	return swept, err
 }
 
-// Space returns the space of the backend; see [SpaceReporter]. If the backend does not report it, the
-// error is [errors.ErrUnsupported].
+// Space returns the space of the backend; see [SpaceReporter]. If the backend does not report it,
+// the error is [errors.ErrUnsupported].
 func (s *Storage) Space(ctx context.Context) (Space, error) {
 	const op = "space"
 	reporter, ok := s.driver.(SpaceReporter)

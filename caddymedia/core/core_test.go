@@ -33,8 +33,8 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// TestSlim: a build without a driver or a token store does not link its library. A container may have no time
-// zones, so programs have their own.
+// TestSlim: a build without a driver or a token store does not link its library. A container may
+// have no time zones, so programs have their own.
 func TestSlim(t *testing.T) {
 	t.Parallel()
 	libraries := []string{"aws-sdk-go-v2", "azure-sdk-for-go", "cloud.google.com/go/storage", "pkg/sftp", "jlaffaye/ftp", "go-redis"}

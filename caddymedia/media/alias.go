@@ -23,8 +23,8 @@ import (
 
 // AliasOptions are what both kinds of aliases have.
 type AliasOptions struct {
-	// The storage of the items. A change moves none of them: copy them before, by `caddy media copy`. Default:
-	// the storage called `default`, or the only storage.
+	// The storage of the items. A change moves none of them: copy them before, by `caddy media copy`.
+	// Default: the storage called `default`, or the only storage.
 	Storage string `json:"storage,omitempty" option:"common" example:"default"`
 
 	// The folder of the items in the storage. The folders of two aliases must not overlap, also if
@@ -58,9 +58,10 @@ type AliasOptions struct {
 type ImageAlias struct {
 	AliasOptions
 
-	// Which SVG images are accepted. `reject` refuses images with scripts, event handlers, external references
-	// or entities. `keep` accepts all of them, `off` none. Served images run in a sandbox, so that a script in a
-	// kept image runs only where a copy of the image is opened without this service. Default: `reject`.
+	// Which SVG images are accepted. `reject` refuses images with scripts, event handlers, external
+	// references or entities. `keep` accepts all of them, `off` none. Served images run in a sandbox,
+	// so that a script in a kept image runs only where a copy of the image is opened without this
+	// service. Default: `reject`.
 	SVG string `json:"svg,omitempty" option:"common,words=reject|keep|off"`
 
 	// Formats that are accepted besides jpg, jpeg, png, gif and svg: `webp`, `avif` and `heic`.
@@ -97,8 +98,8 @@ type ImageAlias struct {
 	// files; `caddy media sweep` removes the old files. Default: none.
 	Renditions map[string]*Rendition `json:"renditions,omitempty" option:"common,line=rendition"`
 
-	// Adds `width`, `height`, `srcset` and the `sizes` of the renditions to the answers about images, so
-	// that a page need not ask for them. Lists have them with `facts=1`. Default: the answers have
+	// Adds `width`, `height`, `srcset` and the `sizes` of the renditions to the answers about images,
+	// so that a page need not ask for them. Lists have them with `facts=1`. Default: the answers have
 	// addresses only.
 	Facts *Facts `json:"facts,omitempty" option:"block"`
 }
@@ -106,8 +107,8 @@ type ImageAlias struct {
 // Facts are what the answers about images have besides addresses.
 type Facts struct {
 	// What is added to the sizes. `thumbhash` is a `thumbhash`, some 25 bytes of which a page draws a
-	// blurred image while the image loads. Each upload is decoded whole for it, and so is an older image
-	// that is asked for alone. Lists have none. Default: nothing.
+	// blurred image while the image loads. Each upload is decoded whole for it, and so is an older
+	// image that is asked for alone. Lists have none. Default: nothing.
 	With string `json:"with,omitempty" option:"words=thumbhash"`
 }
 
@@ -400,8 +401,8 @@ func (o *AliasOptions) alias(
 	return alias, nil
 }
 
-// add adds an alias, unless there is an error. It returns an error if the folder of the alias overlaps
-// that of another, or unfinished uploads, on any storage.
+// add adds an alias, unless there is an error. It returns an error if the folder of the alias
+// overlaps that of another, or unfinished uploads, on any storage.
 func (all allAliases) add(alias *item.Alias, err error) error {
 	if err != nil {
 		return err

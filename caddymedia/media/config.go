@@ -106,9 +106,9 @@ type Account struct {
 	// need `upload`. Default: `upload`.
 	May []string `json:"may,omitempty" option:"words=upload|list|delete|move|copy|replace|import|sign"`
 
-	// The secret with which programs that know S3 sign their requests, besides the API key as the access
-	// key: 16 bytes or more, made by `openssl rand -base64 24`. They have the rights of the account. It is
-	// a password of its own, readable to Caddy. Default: none, so no S3.
+	// The secret with which programs that know S3 sign their requests, besides the API key as the
+	// access key: 16 bytes or more, made by `openssl rand -base64 24`. They have the rights of the
+	// account. It is a password of its own, readable to Caddy. Default: none, so no S3.
 	S3Secret string `json:"s3_secret,omitempty" option:"secret" example:"{env.SITE_S3_SECRET}"`
 
 	// The placeholder `{http.auth.user.*}` with the ID of a user. A handler of Caddy sets it after a
@@ -122,9 +122,9 @@ type Account struct {
 	// must not be reachable in another way. Default: none.
 	TrustHeader string `json:"trust_header,omitempty" option:"verbatim" example:"Remote-User"`
 
-	// The folder of a user in each alias. The user can use nothing outside it. `{http.auth.user.id}` is
-	// the ID, from `trust` or `trust_header`. One that is no plain name becomes a hash. Default: all
-	// users share the aliases.
+	// The folder of a user in each alias. The user can use nothing outside it. `{http.auth.user.id}`
+	// is the ID, from `trust` or `trust_header`. One that is no plain name becomes a hash. Default:
+	// all users share the aliases.
 	SubFolder string `json:"sub_folder,omitempty" option:"verbatim" example:"users/{http.auth.user.id}"`
 }
 
@@ -291,8 +291,8 @@ func (c *Config) storageNames() []string {
 	return names
 }
 
-// CheckReferences returns an error if an alias or the resumable uploads name an unknown storage, or an
-// account an unknown alias. It omits names that are not known yet.
+// CheckReferences returns an error if an alias or the resumable uploads name an unknown storage, or
+// an account an unknown alias. It omits names that are not known yet.
 func (c *Config) CheckReferences(known func(name string) bool) error {
 	storages := c.storageNames()
 	check := func(kind, name, storage string) error {

@@ -151,8 +151,9 @@ func (s *Service) download(ctx context.Context, address string, req upload.Uploa
 	return s.upload(func() ([]upload.Item, item.Failures) { return s.core.Download(ctx, address, req) })
 }
 
-// DeleteImage deletes an image with its variant and its renditions. The error satisfies errors.Is with
-// [io/fs.ErrNotExist] if there is none, and is [ErrClosed], that of an unknown alias or of the storage.
+// DeleteImage deletes an image with its variant and its renditions. The error satisfies errors.Is
+// with [io/fs.ErrNotExist] if there is none, and is [ErrClosed], that of an unknown alias or of the
+// storage.
 func (s *Service) DeleteImage(ctx context.Context, alias, filename string) error {
 	return s.remove(ctx, item.Image, alias, filename)
 }

@@ -240,7 +240,8 @@ func (o *observed) Refused(_ context.Context, _ upload.Operation, f item.Failure
 	o.failures = append(o.failures, f...)
 }
 
-// TestServiceObserver: an observer with the methods of service.Observer has their calls, not the events.
+// TestServiceObserver: an observer with the methods of service.Observer has their calls, not the
+// events.
 func TestServiceObserver(t *testing.T) {
 	t.Parallel()
 	s, observed := observe(t, configOf(t))

@@ -9,8 +9,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 )
 
-// Observer receives the events of items, logins and storages. Observe may be called concurrently, in
-// the goroutine of a request, and must return soon.
+// Observer receives the events of items, logins and storages. Observe may be called concurrently,
+// in the goroutine of a request, and must return soon.
 type Observer interface {
 	Observe(ctx context.Context, event Event)
 }
@@ -52,7 +52,8 @@ type Event struct {
 	Err error
 }
 
-// observer returns the observer of the service; nil for none. That of the Caddy plug-in is one itself.
+// observer returns the observer of the service; nil for none. That of the Caddy plug-in is one
+// itself.
 func (c *Config) observer() service.Observer {
 	switch o := c.Observer.(type) {
 	case nil:

@@ -50,8 +50,8 @@ func recorded(t *testing.T) (*testservice.Site, *recorder) {
 	}), r
 }
 
-// TestObserver: an observer with nothing but public names has an event for each change of an item, for
-// each refused file and each login. Events have who did it, if that is known.
+// TestObserver: an observer with nothing but public names has an event for each change of an item,
+// for each refused file and each login. Events have who did it, if that is known.
 func TestObserver(t *testing.T) {
 	t.Parallel()
 	s, recorder := recorded(t)
@@ -124,8 +124,8 @@ func TestObserver(t *testing.T) {
 	}
 }
 
-// TestObserverOfStorages: an observer has an event when a storage becomes unreachable or reachable, not
-// for each check.
+// TestObserverOfStorages: an observer has an event when a storage becomes unreachable or reachable,
+// not for each check.
 func TestObserverOfStorages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

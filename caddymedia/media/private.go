@@ -17,9 +17,9 @@ type Private struct {
 	Public []string `json:"public,omitempty" example:"thumb"`
 
 	// The steps in which addresses expire, at most 7 days: with `1h` at each full hour. An address
-	// stays the same for that long, so that browsers find the item in their cache. It is valid for
-	// up to a step longer than requested. Where that would exceed 7 days, its end is rounded down: with
-	// a step near 7 days it may end within seconds. Default: the requested second.
+	// stays the same for that long, so that browsers find the item in their cache. It is valid for up
+	// to a step longer than requested. Where that would exceed 7 days, its end is rounded down: with a
+	// step near 7 days it may end within seconds. Default: the requested second.
 	Step options.Duration `json:"step,omitempty" example:"1h"`
 
 	// Whether caches that visitors share may keep an item until its address expires, under that

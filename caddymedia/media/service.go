@@ -35,8 +35,8 @@ func init() {
 	}
 }
 
-// Process has what the services of a process share: bounds of resources, and counts of logins, which
-// go on when one service replaces another.
+// Process has what the services of a process share: bounds of resources, and counts of logins,
+// which go on when one service replaces another.
 type Process struct{ process *service.Process }
 
 // NewProcess returns an unused Process.
@@ -89,8 +89,8 @@ func (a *Account) credentials(apiKey string) access.Account {
 }
 
 // Start starts to check the storages in the background, and checks the token store once. Failures
-// are logged. The first check of a storage also sweeps the leftovers of an earlier process. Resumable
-// uploads are swept, too. Close ends the checks, also if it is called before Start.
+// are logged. The first check of a storage also sweeps the leftovers of an earlier process.
+// Resumable uploads are swept, too. Close ends the checks, also if it is called before Start.
 func (s *Service) Start() { s.core.Start() }
 
 // Acquire keeps the service open until release is called. The error is [ErrClosed].
@@ -105,8 +105,8 @@ func (s *Service) Acquire() (service *Service, release func(), err error) {
 // Running returns the service itself, for a caller that holds a reference.
 func (s *Service) Running() (service *Service, release func()) { return s, func() {} }
 
-// Close ends the checks, and refuses further requests. Storages and the token store are closed after
-// the last request. Further calls do nothing.
+// Close ends the checks, and refuses further requests. Storages and the token store are closed
+// after the last request. Further calls do nothing.
 func (s *Service) Close() error { return s.core.Close() }
 
 // ImagePath returns the public address of an image alias, to which "/" and a stored name are added:
@@ -133,10 +133,10 @@ func (s *Service) pathOf(kind item.Kind, name string) (string, error) {
 }
 
 // ImageSrcset returns the value of a srcset attribute for a stored image: "<address> 320w, ..." in
-// ascending order, of the image itself and of its renditions with a width, without those that crop it to
-// another shape. A width is that of the image that a client gets, and occurs once. An SVG has any width,
-// so the result is its address alone. It is empty if there is no such image, or if the storage cannot
-// be read.
+// ascending order, of the image itself and of its renditions with a width, without those that crop
+// it to another shape. A width is that of the image that a client gets, and occurs once. An SVG has
+// any width, so the result is its address alone. It is empty if there is no such image, or if the
+// storage cannot be read.
 //
 // The error is that of an unknown alias.
 func (s *Service) ImageSrcset(ctx context.Context, alias, filename string) (string, error) {
@@ -147,9 +147,9 @@ func (s *Service) ImageSrcset(ctx context.Context, alias, filename string) (stri
 // Size is the size of an image in pixels, as shown.
 type Size struct{ Width, Height int }
 
-// ImageSize returns the size of a stored image. With "content@thumb" it is that of a rendition. It is
-// nil if there is no such image or it cannot have the rendition, for an SVG that says no size, or if
-// the storage cannot be read.
+// ImageSize returns the size of a stored image. With "content@thumb" it is that of a rendition. It
+// is nil if there is no such image or it cannot have the rendition, for an SVG that says no size,
+// or if the storage cannot be read.
 //
 // The error is that of an unknown alias or rendition.
 func (s *Service) ImageSize(ctx context.Context, alias, filename string) (*Size, error) {
@@ -168,8 +168,8 @@ func (s *Service) ImageSize(ctx context.Context, alias, filename string) (*Size,
 	return nil, err
 }
 
-// imageSizes returns the sizes of a stored image and of its renditions, and its srcset; none if they
-// cannot be found. The error is that of an unknown alias.
+// imageSizes returns the sizes of a stored image and of its renditions, and its srcset; none if
+// they cannot be found. The error is that of an unknown alias.
 func (s *Service) imageSizes(ctx context.Context, alias, filename string) ([]derived.Size, string, error) {
 	found, ok := s.core.Alias(item.Image, alias)
 	if !ok {
@@ -188,8 +188,8 @@ func (s *Service) imageSizes(ctx context.Context, alias, filename string) ([]der
 }
 
 // ImageURL returns the signed address of an item of a private image alias, which is valid for the
-// lifetime, 7 days at most; 0 means an hour. With "content@thumb" it is that of a rendition, for which
-// alone it is valid. The item need not exist.
+// lifetime, 7 days at most; 0 means an hour. With "content@thumb" it is that of a rendition, for
+// which alone it is valid. The item need not exist.
 func (s *Service) ImageURL(ctx context.Context, alias, filename string, lifetime time.Duration) (string, error) {
 	return s.signedURL(ctx, item.Image, alias, filename, lifetime)
 }

@@ -412,7 +412,8 @@ func TestStorageOf(t *testing.T) {
 	}
 }
 
-// TestBadAddresses: an address begins with a scheme and a host, and has nothing that may be a secret.
+// TestBadAddresses: an address begins with a scheme and a host, and has nothing that may be a
+// secret.
 func TestBadAddresses(t *testing.T) {
 	t.Parallel()
 	for _, base := range []string{

@@ -28,8 +28,8 @@ type Storage struct {
 	Driver storagedrivers.Driver `json:"-"`
 	// Options of the storage. Observe is set by the service.
 	Options storagedrivers.Options `json:"-"`
-	// Settings identify the driver's settings. A service takes over the state of a storage that has the
-	// same name and settings in the previous one.
+	// Settings identify the driver's settings. A service takes over the state of a storage that has
+	// the same name and settings in the previous one.
 	Settings string `json:"-"`
 
 	// The folder of items whose upload names none: a strftime pattern of letters, digits, `-`, `_`,

@@ -22,8 +22,8 @@ var (
 	userHeader = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{0,99}$`)
 )
 
-// minS3Secret is the shortest secret in bytes. Anyone who sees a signed request can guess at its secret as
-// fast as his machine computes.
+// minS3Secret is the shortest secret in bytes. Anyone who sees a signed request can guess at its
+// secret as fast as his machine computes.
 const minS3Secret = 16
 
 // secretHeaders have credentials, which must not reach a log as the name of a user.

@@ -51,7 +51,8 @@ func TestAccountJSON(t *testing.T) {
 	}
 }
 
-// TestAccountHashFile: the first call makes a password and the file with its hash, and others change nothing.
+// TestAccountHashFile: the first call makes a password and the file with its hash, and others
+// change nothing.
 func TestAccountHashFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "new", "hash")

@@ -2,8 +2,8 @@
 // storages and items from a shell.
 //
 // A command uses the storages and aliases of a configuration, from a file or from a running Caddy,
-// but in its own process. It starts no site and opens no token store. Begin with the commands that init
-// registers.
+// but in its own process. It starts no site and opens no token store. Begin with the commands that
+// init registers.
 package mediacmd
 
 import (

@@ -192,8 +192,8 @@ func filesIn(t *testing.T, root string) []string {
 	return files
 }
 
-// TestRenditionFolders: a sweep removes, and a copy leaves out, what lies in the folder of renditions
-// of an alias. Items of other aliases may have similar keys.
+// TestRenditionFolders: a sweep removes, and a copy leaves out, what lies in the folder of
+// renditions of an alias. Items of other aliases may have similar keys.
 func TestRenditionFolders(t *testing.T) { // not parallel: Caddy has globals
 	for _, c := range []struct {
 		name          string
@@ -294,8 +294,8 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// TestHealth: the command shows what the running Caddy says of its storages and tokens, and fails if one
-// cannot be used.
+// TestHealth: the command shows what the running Caddy says of its storages and tokens, and fails
+// if one cannot be used.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	const since = `"since": "2026-11-28T10:00:00Z"`

@@ -35,8 +35,8 @@ type output struct {
 	above io.Writer // above the bars, while there are any
 }
 
-// withOutput completes a command: it adds the flags for the output, and calls f. The context of f ends at
-// the first interrupt or SIGTERM; the second one ends the process.
+// withOutput completes a command: it adds the flags for the output, and calls f. The context of f
+// ends at the first interrupt or SIGTERM; the second one ends the process.
 func withOutput(cmd *cobra.Command, f func(ctx context.Context, o *output, args []string) error) *cobra.Command {
 	var o output
 	cmd.Flags().BoolVar(&o.json, "json", false, "Print results as JSON")

@@ -86,8 +86,8 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// TestCopyOnTerminal: a copy draws bars on a terminal. An interrupted one says so, leaves no partial item,
-// and is continued by the same command.
+// TestCopyOnTerminal: a copy draws bars on a terminal. An interrupted one says so, leaves no
+// partial item, and is continued by the same command.
 func TestCopyOnTerminal(t *testing.T) { // not parallel: Caddy has globals
 	const items = 200
 	folder := t.TempDir()

@@ -36,8 +36,8 @@ type session struct {
 	*output
 }
 
-// inSession completes a command that works with a configuration: it adds the flags for that and for the
-// output, and calls f with an open session.
+// inSession completes a command that works with a configuration: it adds the flags for that and for
+// the output, and calls f with an open session.
 func inSession(cmd *cobra.Command, f func(ctx context.Context, s *session, args []string) error) *cobra.Command {
 	var source configSource
 	cmd.Flags().StringVarP(&source.file, "config", "c", "", "Configuration file (default: the configuration of the running Caddy)")
@@ -98,9 +98,10 @@ func provision(raw json.RawMessage) (*plugin.App, error) {
 	return app.(*plugin.App), nil // the app of this name
 }
 
-// forCommands returns the JSON of the app without what no command uses: the read caches of the storages,
-// because their folders belong to the running Caddy, and a command must see what the storages have; and
-// the accounts, whose hashes are often in an environment that only the running Caddy has.
+// forCommands returns the JSON of the app without what no command uses: the read caches of the
+// storages, because their folders belong to the running Caddy, and a command must see what the
+// storages have; and the accounts, whose hashes are often in an environment that only the running
+// Caddy has.
 func forCommands(raw json.RawMessage) (json.RawMessage, error) {
 	var app map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &app); err != nil {

@@ -123,8 +123,8 @@ func (w *sweeping) renditions(ctx context.Context, alias *item.Alias) error {
 	})
 }
 
-// objects sweeps objects of an alias. remove reports whether it removed the object, which may be needed
-// again.
+// objects sweeps objects of an alias. remove reports whether it removed the object, which may be
+// needed again.
 func (w *sweeping) objects(
 	ctx context.Context, alias *item.Alias, kind string,
 	unneeded iter.Seq2[storagedrivers.Info, error], remove func(storagedrivers.Info) (bool, error),
@@ -170,8 +170,8 @@ func (w *sweeping) leftovers(ctx context.Context, s *storagedrivers.Storage) err
 	return nil
 }
 
-// uploads sweeps the resumable uploads that have expired, and their data without a record. A service
-// does that too, as long as it runs.
+// uploads sweeps the resumable uploads that have expired, and their data without a record. A
+// service does that too, as long as it runs.
 func (w *sweeping) uploads(ctx context.Context, s *storagedrivers.Storage) error {
 	var printErr error
 	err := w.App.Service().SweepUploads(ctx, s, resumable.SweepOptions{

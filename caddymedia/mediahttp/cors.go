@@ -47,8 +47,8 @@ func allMethods() []string {
 // corsMaxAge is how many seconds browsers keep the response to a preflight request.
 const corsMaxAge = "86400"
 
-// isPreflight reports whether an OPTIONS request is a preflight request, and CORS is configured. The
-// request that it announces must be one of the service: others are for the next handler.
+// isPreflight reports whether an OPTIONS request is a preflight request, and CORS is configured.
+// The request that it announces must be one of the service: others are for the next handler.
 func (h *Handler) isPreflight(r *http.Request) bool {
 	method := r.Header.Get("Access-Control-Request-Method")
 	if method == "" || r.Header.Get("Origin") == "" {
@@ -86,8 +86,9 @@ func exposeResponse(origins *service.Origins, header http.Header, r *http.Reques
 	}
 }
 
-// allowOrigin reports whether the page that sends a request may use the service, and sets the headers
-// that say so. The browser's own credentials are never allowed, so every page needs a token.
+// allowOrigin reports whether the page that sends a request may use the service, and sets the
+// headers that say so. The browser's own credentials are never allowed, so every page needs a
+// token.
 func allowOrigin(origins *service.Origins, header http.Header, r *http.Request) bool {
 	header.Add("Vary", "Origin") // also for "*", which a reload may replace
 	allowed := origins.Allow(r.Header["Origin"])

@@ -13,7 +13,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// withFacts is a site whose image aliases say nothing (plain), sizes (sized) or a ThumbHash too (hashed).
+// withFacts is a site whose image aliases say nothing (plain), sizes (sized) or a ThumbHash too
+// (hashed).
 func withFacts(t *testing.T) *site {
 	t.Helper()
 	return newSiteWith(t, media.Limits{}, func(c *media.Config) {
@@ -24,7 +25,8 @@ func withFacts(t *testing.T) *site {
 	})
 }
 
-// factsIn returns what the elements of an answer say of their images, without the fields of all answers.
+// factsIn returns what the elements of an answer say of their images, without the fields of all
+// answers.
 func factsIn(t *testing.T, answer string) (facts []map[string]any) {
 	t.Helper()
 	var decoded struct{ Result []map[string]any }
@@ -40,7 +42,8 @@ func factsIn(t *testing.T, answer string) (facts []map[string]any) {
 	return facts
 }
 
-// wantFacts are the facts of an image of 60 x 30 pixels. The square thumbnail is no choice of a page.
+// wantFacts are the facts of an image of 60 x 30 pixels. The square thumbnail is no choice of a
+// page.
 func wantFacts(alias, filename string) map[string]any {
 	base := origin + "/static/img/" + alias
 	pixels := func(width, height float64) map[string]any { return map[string]any{"width": width, "height": height} }
@@ -108,8 +111,8 @@ func TestFacts(t *testing.T) {
 	}
 }
 
-// TestFactsOfOthers: a moved item, a list without facts=1 and files have none, and an image that cannot be
-// read has none and does not spoil a list.
+// TestFactsOfOthers: a moved item, a list without facts=1 and files have none, and an image that
+// cannot be read has none and does not spoil a list.
 func TestFactsOfOthers(t *testing.T) {
 	t.Parallel()
 	s := withFacts(t)

@@ -1,7 +1,7 @@
-// Package mediahttp serves the service's HTTP contract, [OpenAPI], as a net/http handler for a Go program. It
-// routes requests, issues tokens and tickets, and answers preflights (CORS); uploads, lists and stored items
-// are answered by packages that it keeps to itself. Begin with [New], with a [media.Service] as the source;
-// [NewS3] is for programs that know S3.
+// Package mediahttp serves the service's HTTP contract, [OpenAPI], as a net/http handler for a Go
+// program. It routes requests, issues tokens and tickets, and answers preflights (CORS); uploads,
+// lists and stored items are answered by packages that it keeps to itself. Begin with [New], with a
+// [media.Service] as the source; [NewS3] is for programs that know S3.
 package mediahttp
 
 import (

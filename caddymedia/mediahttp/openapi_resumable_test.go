@@ -33,8 +33,8 @@ func (k tusKind) create(t *testing.T, s *site, filename string) string {
 	return s.TusSend(t, http.MethodPost, k.endpoint, header, "").Want(t, 201, "").Header.Get(location)
 }
 
-// complete returns the address of an upload with all bytes, which is not finished because they could
-// not be read.
+// complete returns the address of an upload with all bytes, which is not finished because they
+// could not be read.
 func (k tusKind) complete(t *testing.T, s *site, filename string) string {
 	t.Helper()
 	address := k.create(t, s, filename)

@@ -48,8 +48,8 @@ func TestToken(t *testing.T) {
 	upload.Check(t, s)
 }
 
-// TestTokenForms: the body is a form of either type, and the query does not count. Package caller tests the
-// rules of small forms.
+// TestTokenForms: the body is a form of either type, and the query does not count. Package caller
+// tests the rules of small forms.
 func TestTokenForms(t *testing.T) {
 	t.Parallel()
 	s := aSite(t)

@@ -1,6 +1,7 @@
 // Package modules makes Caddy modules of storage drivers and token stores, which know no Caddy
-// themselves: a build of Caddy that imports a package with one of these calls has the driver or the store.
-// It is not needed by programs without Caddy. Begin with [RegisterDriver] or [RegisterStore].
+// themselves: a build of Caddy that imports a package with one of these calls has the driver or the
+// store. It is not needed by programs without Caddy. Begin with [RegisterDriver] or
+// [RegisterStore].
 package modules
 
 import (

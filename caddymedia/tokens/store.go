@@ -1,8 +1,10 @@
-// Package tokens is the contract of what keeps tokens: a [Store] and its configuration, and the comparison of
-// passwords. It issues no tokens and knows no accounts; the media service does, with a store of package
-// memory, bolt or redis, or with one of your own. Begin with [Store], and let package tokentest test yours.
+// Package tokens is the contract of what keeps tokens: a [Store] and its configuration, and the
+// comparison of passwords. It issues no tokens and knows no accounts; the media service does, with
+// a store of package memory, bolt or redis, or with one of your own. Begin with [Store], and let
+// package tokentest test yours.
 //
-// A stolen store has no usable token: each is stored as its SHA-256. The package and tokentest are stable.
+// A stolen store has no usable token: each is stored as its SHA-256. The package and tokentest are
+// stable.
 package tokens
 
 import (
@@ -12,8 +14,8 @@ import (
 	"time"
 )
 
-// ErrUnavailable means that the store could not answer: unreachable, too slow, locked, damaged, full,
-// closed, or the context ended. It never means that a token is wrong.
+// ErrUnavailable means that the store could not answer: unreachable, too slow, locked, damaged,
+// full, closed, or the context ended. It never means that a token is wrong.
 var ErrUnavailable = errors.New("token store unavailable")
 
 // Entry is what a [Store] keeps under a key.
@@ -25,17 +27,18 @@ type Entry struct {
 	Expires time.Time
 }
 
-// Volatile begins the keys of entries that may be lost when the store is closed or its process ends,
-// if no other process shares the store.
+// Volatile begins the keys of entries that may be lost when the store is closed or its process
+// ends, if no other process shares the store.
 const Volatile = "~"
 
-// A Store keeps entries under keys: up to 200 bytes of printable ASCII. Several processes may share one.
+// A Store keeps entries under keys: up to 200 bytes of printable ASCII. Several processes may share
+// one.
 //
 // All methods must be safe for concurrent use, except that calls after Close must fail with
 // ErrUnavailable. A method whose context has ended before must fail. Its error must satisfy
-// errors.Is with both ErrUnavailable and the context's error; so must each error with ErrUnavailable
-// that is not one of change. Errors may carry detail for the log, but must not carry a password. A
-// store that was unreachable must recover by itself.
+// errors.Is with both ErrUnavailable and the context's error; so must each error with
+// ErrUnavailable that is not one of change. Errors may carry detail for the log, but must not carry
+// a password. A store that was unreachable must recover by itself.
 type Store interface {
 	// Get returns the entry of a key; the zero Entry if it is missing.
 	Get(ctx context.Context, key string) (Entry, error)

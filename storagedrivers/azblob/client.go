@@ -56,8 +56,8 @@ func (c Config) open(transport *http.Transport, now func() time.Time) (*containe
 	return account.NewContainerClient(c.Container), keys.sign, nil
 }
 
-// azure recognizes the replies of the service by its own headers, which all have, and a listing by its
-// content as well.
+// azure recognizes the replies of the service by its own headers, which all have, and a listing by
+// its content as well.
 var azure = genuine.Service{Name: "Azure Blob Storage", Sent: func(response *http.Response) (bool, error) {
 	if !genuine.HasHeader(response, "X-Ms-") {
 		return false, nil

@@ -24,8 +24,8 @@ const (
 	copyTime = 24 * time.Hour
 )
 
-// putCopy copies an object within the service, in blocks. Copy Blob is not used: the copy may be visible
-// before it is complete. Copy Blob From URL keeps the headers of the source.
+// putCopy copies an object within the service, in blocks. Copy Blob is not used: the copy may be
+// visible before it is complete. Copy Blob From URL keeps the headers of the source.
 func (d *driver) putCopy(ctx context.Context, key string, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {
 	source := *opts.Source
 	if source.Size == 0 || source.ETag == "" {

@@ -65,8 +65,8 @@ func (d *driver) Put(
 	})
 }
 
-// repeat calls store again if a commit of the key by another writer has discarded the blocks of this
-// upload.
+// repeat calls store again if a commit of the key by another writer has discarded the blocks of
+// this upload.
 func (u *upload) repeat(ctx context.Context, store func() (storagedrivers.Info, error)) (storagedrivers.Info, error) {
 	for attempt := 1; ; attempt++ {
 		stored, err := store()

@@ -594,8 +594,8 @@ func TestOptionalInterfaces(t *testing.T) {
 	}
 }
 
-// TestBehindStorage: what the cache holds is served by a Storage whose circuit is open. The circuit of
-// the cache keeps others from waiting for a dead backend.
+// TestBehindStorage: what the cache holds is served by a Storage whose circuit is open. The circuit
+// of the cache keeps others from waiting for a dead backend.
 func TestBehindStorage(t *testing.T) {
 	t.Parallel()
 	content := random(1, 100*kib)

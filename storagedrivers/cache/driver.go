@@ -313,8 +313,8 @@ func (d *cached) cacheable(info storagedrivers.Info) bool {
 	return !info.ModTime.IsZero() && d.now().Sub(info.ModTime) > margin
 }
 
-// lookUp returns an object: as it is known while that is fresh, otherwise as the backend describes it.
-// If opens is set and the first block is not stored, one request fetches both. The error is
+// lookUp returns an object: as it is known while that is fresh, otherwise as the backend describes
+// it. If opens is set and the first block is not stored, one request fetches both. The error is
 // errUncacheable, with an object, if that must be read from the backend.
 func (d *cached) lookUp(r *reader, opens bool) (*object, error) {
 	r.version = d.store.version(d.infoID(r.key)) // before the record is loaded
@@ -365,9 +365,9 @@ func (d *cached) ask(ctx context.Context, key string, version uint64) (*object, 
 	return nil, err
 }
 
-// accept returns the object that the backend describes in answer to a question at a version, and stores
-// its record. Concurrent answers to one version have one salt, so that their readers share blocks. The
-// error is errUncacheable, with the object, if nothing identifies its generation.
+// accept returns the object that the backend describes in answer to a question at a version, and
+// stores its record. Concurrent answers to one version have one salt, so that their readers share
+// blocks. The error is errUncacheable, with the object, if nothing identifies its generation.
 func (d *cached) accept(key string, version uint64, info storagedrivers.Info) (*object, error) {
 	rec := record{Info: info, Checked: d.now(), Run: d.store.run.Load()}
 	if !d.cacheable(info) {

@@ -44,8 +44,8 @@ type question struct {
 	number  int64
 }
 
-// flight asks the backend about an object, and fetches one block of it, for all readers that wait for
-// that. It outlives the operation of the reader that has started it, but counts for its owner.
+// flight asks the backend about an object, and fetches one block of it, for all readers that wait
+// for that. It outlives the operation of the reader that has started it, but counts for its owner.
 type flight struct {
 	question
 	end int64 // of the range of the reader that has started it
@@ -123,8 +123,8 @@ func (f *flight) answer(o *object, err error) error {
 	return err
 }
 
-// join makes r wait for the flight of a block, instead of its earlier one, which is over. It reports
-// whether it had to start the flight.
+// join makes r wait for the flight of a block, instead of its earlier one, which is over. It
+// reports whether it had to start the flight.
 func (d *cached) join(r *reader, number int64) (started bool) {
 	q, last := question{r.key, r.version, number}, r.flight
 	if number != noBlock {
@@ -169,8 +169,8 @@ func (d *cached) takeStream(f *flight) *stream {
 	return s
 }
 
-// leave ends a reader's interest in a flight, if there is one. Without readers it goes on for a while,
-// unless the last one has aborted, or too many others do so.
+// leave ends a reader's interest in a flight, if there is one. Without readers it goes on for a
+// while, unless the last one has aborted, or too many others do so.
 func (d *cached) leave(f *flight, aborted bool) {
 	if f == nil {
 		return
@@ -265,7 +265,8 @@ func (d *cached) isStored(f *flight, number int64) bool {
 	return f.object != nil && d.store.has(f.object.blockAt(number))
 }
 
-// receive reads the rest of a block, unless another flight has stored it since the reader has looked.
+// receive reads the rest of a block, unless another flight has stored it since the reader has
+// looked.
 func (d *cached) receive(f *flight) error {
 	if f.stream.body == nil && !d.isStored(f, f.number) {
 		if err := d.request(f); err != nil {
@@ -319,9 +320,9 @@ func (f *flight) read(s *stream) error {
 	return err
 }
 
-// window returns how many blocks are requested. While a reader reads on, each request asks for twice
-// as many as the one before, up to one that is fetched already. If the driver may notice a replacement
-// late, or the object is not known yet, a request is for one block.
+// window returns how many blocks are requested. While a reader reads on, each request asks for
+// twice as many as the one before, up to one that is fetched already. If the driver may notice a
+// replacement late, or the object is not known yet, a request is for one block.
 func (d *cached) window(f *flight) int64 {
 	if f.object == nil || !d.policy.Immutable && f.object.ETag == "" {
 		return 1

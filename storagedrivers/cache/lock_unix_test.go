@@ -10,8 +10,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
-// TestLockOfChild: the folder of a closed store is free, also while a child process that has just been
-// forked shares its open files.
+// TestLockOfChild: the folder of a closed store is free, also while a child process that has just
+// been forked shares its open files.
 func TestLockOfChild(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

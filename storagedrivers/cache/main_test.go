@@ -298,7 +298,8 @@ func readers(t testing.TB, n int, f func(i int)) {
 	wg.Wait()
 }
 
-// TestCopy: a copy is made by the backend, and is read at once in place of the object that it replaces.
+// TestCopy: a copy is made by the backend, and is read at once in place of the object that it
+// replaces.
 func TestCopy(t *testing.T) {
 	t.Parallel()
 	for name, policy := range map[string]Policy{

@@ -145,8 +145,8 @@ func TestShortenedBehind(t *testing.T) {
 	has(t, d, "a", all, []byte("short"))
 }
 
-// TestReplacedWhileIdle: a reader of a new object does not read on in the request of an idle reader of
-// the old one.
+// TestReplacedWhileIdle: a reader of a new object does not read on in the request of an idle reader
+// of the old one.
 func TestReplacedWhileIdle(t *testing.T) {
 	t.Parallel()
 	old, now := random(1, 640*kib), random(2, 640*kib)
@@ -206,7 +206,8 @@ func (p *panicking) Open(
 	return panickingBody{body}, info, nil
 }
 
-// TestFetchesWithoutReaders: of the blocks whose readers have left, only some are fetched to their end.
+// TestFetchesWithoutReaders: of the blocks whose readers have left, only some are fetched to their
+// end.
 func TestFetchesWithoutReaders(t *testing.T) {
 	t.Parallel()
 	b := &trickling{backend: newBackend()}

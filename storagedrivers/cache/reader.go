@@ -56,8 +56,8 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// open opens the object, and waits for the first bytes, so that a failure of the backend is one of Open.
-// The error is ErrChanged if the object was replaced meanwhile.
+// open opens the object, and waits for the first bytes, so that a failure of the backend is one of
+// Open. The error is ErrChanged if the object was replaced meanwhile.
 func (r *reader) open(rng storagedrivers.Range) (storagedrivers.Info, error) {
 	o, err := r.d.lookUp(r, true)
 	if err != nil {
@@ -74,8 +74,8 @@ func (r *reader) open(rng storagedrivers.Range) (storagedrivers.Info, error) {
 	return o.Info, err
 }
 
-// ask returns the object that the backend describes in answer to a flight, and whether r has started
-// it. ErrBusy is for the owner who has started it; others ask again.
+// ask returns the object that the backend describes in answer to a flight, and whether r has
+// started it. ErrBusy is for the owner who has started it; others ask again.
 func (r *reader) ask(number int64) (o *object, started bool, err error) {
 	for {
 		started = r.d.join(r, number)
@@ -93,8 +93,8 @@ func (r *reader) ask(number int64) (o *object, started bool, err error) {
 	}
 }
 
-// fill reads bytes at the offset, unless there are some: those of a flight as they arrive, or a chunk of
-// the store.
+// fill reads bytes at the offset, unless there are some: those of a flight as they arrive, or a
+// chunk of the store.
 func (r *reader) fill() error {
 	if len(r.chunk) > 0 {
 		return nil
@@ -137,9 +137,9 @@ func (r *reader) load(number int64, within int) bool {
 	return true
 }
 
-// await waits for bytes of the flight, and copies them. There are none when the flight is over and the
-// block is stored, or is another one than the reader's. Before the next block the reader waits for the
-// end of the flight, which leaves its stream to the next one.
+// await waits for bytes of the flight, and copies them. There are none when the flight is over and
+// the block is stored, or is another one than the reader's. Before the next block the reader waits
+// for the end of the flight, which leaves its stream to the next one.
 func (r *reader) await(number int64, within int) error {
 	f := r.flight
 	if f == nil {

@@ -1,8 +1,8 @@
 // Package cache keeps blocks of objects in a local folder, in front of a driver whose backend is
 // far away. It is no driver of its own, and keeps nothing that the backend has not stored.
 //
-// Begin with [Store], which is the folder: it has a file for each block, and one for the description of each
-// object. [New] returns a driver behind a store. The package is stable.
+// Begin with [Store], which is the folder: it has a file for each block, and one for the
+// description of each object. [New] returns a driver behind a store. The package is stable.
 package cache
 
 import (
@@ -148,8 +148,8 @@ func (s *Store) Stats() Stats {
 	}
 }
 
-// Empty removes all files of the store. The error is that of removing the files, or of a folder that
-// cannot be used.
+// Empty removes all files of the store. The error is that of removing the files, or of a folder
+// that cannot be used.
 func (s *Store) Empty() error {
 	ready := s.ready()
 	s.writing.Lock()
@@ -249,7 +249,8 @@ func (s *Store) start() error {
 	return s.makeRoom(0)
 }
 
-// load adds the files of a subfolder to the index. It opens none of them. Other files are left alone.
+// load adds the files of a subfolder to the index. It opens none of them. Other files are left
+// alone.
 func (s *Store) load(subfolder string) error {
 	path := filepath.Join(s.folder, subfolder)
 	if err := os.MkdirAll(path, 0o700); err != nil {
@@ -315,8 +316,8 @@ func (s *Store) evict() error {
 	return s.drop(oldest)
 }
 
-// age orders files by their last use. For those that were not used since the start, that is when they
-// were written.
+// age orders files by their last use. For those that were not used since the start, that is when
+// they were written.
 func (s *Store) age(id identity, e entry) int64 {
 	if e.used != 0 {
 		return int64(s.clock - e.used) // only put changes the clock, and holds writing
@@ -425,8 +426,8 @@ type block struct {
 	length int
 }
 
-// block opens the file of a payload with length bytes, or any if length is 0. It returns nil if there is
-// none. A file that cannot be opened is removed.
+// block opens the file of a payload with length bytes, or any if length is 0. It returns nil if
+// there is none. A file that cannot be opened is removed.
 func (s *Store) block(id identity, length int) *block {
 	if !s.ready() {
 		return nil
@@ -444,8 +445,8 @@ func (s *Store) block(id identity, length int) *block {
 	return b
 }
 
-// chunk reads a chunk into buf, which has frameSize bytes. A file that cannot be read, or has another
-// checksum, is removed.
+// chunk reads a chunk into buf, which has frameSize bytes. A file that cannot be read, or has
+// another checksum, is removed.
 func (b *block) chunk(number int, buf []byte) ([]byte, bool) {
 	b.store.use(b.id, b.length) // a slow reader still uses it
 	chunk, err := readChunk(b.file, b.id, b.length, number, buf)

@@ -10,8 +10,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
-// TestFullDisk: without space or inodes, objects come from the backend, and the cache is filled again
-// when there is room.
+// TestFullDisk: without space or inodes, objects come from the backend, and the cache is filled
+// again when there is room.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {

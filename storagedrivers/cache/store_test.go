@@ -169,7 +169,8 @@ func TestHotRecords(t *testing.T) {
 	}
 }
 
-// TestDamage: a wrong bit anywhere, or a wrong length, loses its file only, and never changes bytes.
+// TestDamage: a wrong bit anywhere, or a wrong length, loses its file only, and never changes
+// bytes.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	content := random(1, 200*kib) // of four blocks and a record of its Info
@@ -300,8 +301,8 @@ func TestEvictedByTime(t *testing.T) {
 	}
 }
 
-// TestRemovedWhileRead: the disk does not keep a block that is removed while it is read; the reader gets
-// the rest from the backend.
+// TestRemovedWhileRead: the disk does not keep a block that is removed while it is read; the reader
+// gets the rest from the backend.
 func TestRemovedWhileRead(t *testing.T) {
 	t.Parallel()
 	s, b, content := open(t, t.TempDir(), 0), newBackend(), random(1, mib)
@@ -447,8 +448,8 @@ func TestConcurrentUse(t *testing.T) {
 	wg.Wait()
 }
 
-// TestMillion: a million files need little memory and are there soon after a start. Under the race detector
-// there are fewer.
+// TestMillion: a million files need little memory and are there soon after a start. Under the race
+// detector there are fewer.
 func TestMillion(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes seconds")

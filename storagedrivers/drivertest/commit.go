@@ -13,14 +13,16 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
-// member is an object of a commit. With overwrite it follows the one before it, if that has overwrite too.
+// member is an object of a commit. With overwrite it follows the one before it, if that has
+// overwrite too.
 type member struct {
 	key  string
 	c    content
 	opts storagedrivers.PutOptions
 }
 
-// members are objects of several sizes: two are created, one replaces "f/old", one replaces nothing.
+// members are objects of several sizes: two are created, one replaces "f/old", one replaces
+// nothing.
 var members = []member{
 	{"f/a", content{1, 100}, create},
 	{"f/deeper/b", content{2, 9 * mib}, create},
@@ -148,8 +150,8 @@ func testCommitTaken(t *testing.T, e *env) {
 	e.holds(t, "f/a", "f/deeper/b", "f/deeper/other", "f/free", "f/old", "f/other free", "f/removed", "g/c")
 }
 
-// testCommitFollowersTaken: objects of one key are taken with those that follow them, whatever the keys of
-// these are.
+// testCommitFollowersTaken: objects of one key are taken with those that follow them, whatever the
+// keys of these are.
 func testCommitFollowersTaken(t *testing.T, e *env) {
 	objects := []member{
 		{"f/a", content{1, 100}, create},
@@ -213,8 +215,8 @@ func testCommitCancelled(t *testing.T, e *env) {
 	}
 }
 
-// testCommitRace: of several commits that create the same keys, at most one succeeds, and the others
-// leave nothing.
+// testCommitRace: of several commits that create the same keys, at most one succeeds, and the
+// others leave nothing.
 func testCommitRace(t *testing.T, e *env) {
 	const n = 4
 	if e.storage.Features().Create != storagedrivers.Atomic {

@@ -20,8 +20,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Description describes the tests of a driver's description. Configurations are represented by their
-// options in JSON.
+// Description describes the tests of a driver's description. Configurations are represented by
+// their options in JSON.
 type Description struct {
 	// New returns a complete configuration, for example [NewConfig] of its type.
 	New func(t *testing.T, options string) storagedrivers.Config
@@ -29,8 +29,8 @@ type Description struct {
 	Options string
 	// Where is the expected short form of the backend.
 	Where string
-	// Same configurations store their objects in the same location as Options. They differ in credentials,
-	// time-outs and other settings, or in the spelling of the backend.
+	// Same configurations store their objects in the same location as Options. They differ in
+	// credentials, time-outs and other settings, or in the spelling of the backend.
 	Same []string
 	// Below configurations store their objects in the folder "below/it" of those of Options.
 	Below []string
@@ -178,8 +178,8 @@ func Cause(t *testing.T, err error, want storagedrivers.Cause) {
 	}
 }
 
-// Waiting allows four tests at once for each processor, unless -parallel is set: tests that speak to a
-// server wait most of the time. TestMain calls it before the tests run.
+// Waiting allows four tests at once for each processor, unless -parallel is set: tests that speak
+// to a server wait most of the time. TestMain calls it before the tests run.
 func Waiting() {
 	flag.Parse()
 	set := false

@@ -30,8 +30,8 @@ type Harness struct {
 	Leftovers func(t *testing.T) []string
 	// Address is the host and port of the server of the drivers. Empty if there is none.
 	Address string
-	// Through is Another, but its driver reaches the server at another address, a host and port, and does
-	// not wait longer than timeout for it to answer. It is set together with Address.
+	// Through is Another, but its driver reaches the server at another address, a host and port, and
+	// does not wait longer than timeout for it to answer. It is set together with Address.
 	Through func(t *testing.T, address string, timeout time.Duration) storagedrivers.Driver
 	// AbortUpload starts an upload of key, large enough to come in parts, on the backend that New
 	// created for t. It aborts it as if its process had died, so that leftovers remain. Nil if not
@@ -47,8 +47,8 @@ type Harness struct {
 	// NoMemoryTest skips that measurement, for a server in the process of the test, whose memory
 	// would be measured too.
 	NoMemoryTest bool
-	// OtherSetting skips the second run with a key prefix, and all with -short, for another setting of a
-	// driver that passes the whole suite elsewhere.
+	// OtherSetting skips the second run with a key prefix, and all with -short, for another setting of
+	// a driver that passes the whole suite elsewhere.
 	OtherSetting bool
 	// OtherServer skips that run too, and all under the race detector, for another server of such a
 	// driver: its goroutines are the same.
@@ -56,11 +56,11 @@ type Harness struct {
 	// CoarseTags allows two generations of one size to share their modification time, for drivers
 	// without entity tags. A driver that needs it should be fixed.
 	CoarseTags bool
-	// IgnoresConditions skips the tests of conditions, for a test server that ignores them although the
-	// real service compares.
+	// IgnoresConditions skips the tests of conditions, for a test server that ignores them although
+	// the real service compares.
 	IgnoresConditions bool
-	// InexactConditions skips the race for one, for a test server that compares, but does something else
-	// before the change, although the real service is exact.
+	// InexactConditions skips the race for one, for a test server that compares, but does something
+	// else before the change, although the real service is exact.
 	InexactConditions bool
 	// EarlierTags allows readers beside a writer to get the entity tag of an earlier generation with
 	// the bytes of a later one, for servers that read the tag first. Clients then only fetch the
@@ -68,9 +68,9 @@ type Harness struct {
 	EarlierTags bool
 }
 
-// Run tests a driver, with plain keys, and then with a key prefix, unless with -short or under the race
-// detector: data races do not depend on keys. A test that calls Run must not run in parallel to
-// others, because it measures memory.
+// Run tests a driver, with plain keys, and then with a key prefix, unless with -short or under the
+// race detector: data races do not depend on keys. A test that calls Run must not run in parallel
+// to others, because it measures memory.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	if h.OtherServer && RaceDetector {
@@ -88,8 +88,8 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// A subtest runs on its own backend. The rule is what it asserts, in the words of a comment of package
-// storagedrivers.
+// A subtest runs on its own backend. The rule is what it asserts, in the words of a comment of
+// package storagedrivers.
 type subtest struct {
 	name string
 	run  func(t *testing.T, e *env)

@@ -78,7 +78,8 @@ func (e *env) storages(t *testing.T) []*storagedrivers.Storage {
 	return []*storagedrivers.Storage{e.storage, e.storage}
 }
 
-// testGrow: bytes come in parts of all sizes, by several processes, and are there after each of them.
+// testGrow: bytes come in parts of all sizes, by several processes, and are there after each of
+// them.
 func testGrow(t *testing.T, e *env) {
 	storages := e.storages(t)
 	c, size := content{1, 18 * mib}, int64(0)
@@ -158,8 +159,8 @@ func testGrowRefused(t *testing.T, e *env) {
 	e.holds(t)
 }
 
-// testGrowOvertaken: a writer that waits for its client blocks no other writer, of this driver or another
-// one, and adds nothing behind the bytes of others.
+// testGrowOvertaken: a writer that waits for its client blocks no other writer, of this driver or
+// another one, and adds nothing behind the bytes of others.
 func testGrowOvertaken(t *testing.T, e *env) {
 	storages := append(e.storages(t), e.storage)
 	c, size := content{1, 3 * mib}, int64(0)
@@ -206,7 +207,8 @@ func testGrowRace(t *testing.T, e *env) {
 	e.holds(t)
 }
 
-// growPart adds a part of c, and returns the size before. It returns no error that another writer explains.
+// growPart adds a part of c, and returns the size before. It returns no error that another writer
+// explains.
 func growPart(ctx context.Context, s *storagedrivers.Storage, c content) (int64, error) {
 	g, err := s.Growing(ctx, "f/object")
 	if err != nil || g.Size() == c.size {
@@ -313,8 +315,8 @@ func testStageGrownElsewhere(t *testing.T, e *env) {
 	e.has(t, "f/item", c)
 }
 
-// grownChanges returns changes that create "f/item" and overwrite "f/old" from grown objects, and create
-// "f/staged".
+// grownChanges returns changes that create "f/item" and overwrite "f/old" from grown objects, and
+// create "f/staged".
 func grownChanges(t *testing.T, e *env) ([]member, []storagedrivers.Change) {
 	t.Helper()
 	all := []member{

@@ -291,8 +291,8 @@ func testSpace(t *testing.T, e *env) {
 const defaultMaxMemory = 32 * mib
 
 // testMemory stages 100 MiB of unknown length, commits and reads them, and measures the live heap
-// and, on Linux, the resident memory. The race detector multiplies both, so that nothing is measured
-// under it.
+// and, on Linux, the resident memory. The race detector multiplies both, so that nothing is
+// measured under it.
 func testMemory(t *testing.T, e *env) {
 	if RaceDetector || testing.Short() {
 		t.Skip("needs some seconds, and no race detector")

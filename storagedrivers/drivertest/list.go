@@ -309,7 +309,8 @@ func testKeyOfFolder(t *testing.T, e *env) {
 	e.eitherWay(t, "a", "a/b", content{1, 100})
 }
 
-// testKeyOfEmptyFolder: folders that objects leave when they are deleted are not in the way of a key.
+// testKeyOfEmptyFolder: folders that objects leave when they are deleted are not in the way of a
+// key.
 func testKeyOfEmptyFolder(t *testing.T, e *env) {
 	for i, opts := range []storagedrivers.PutOptions{create, overwrite} {
 		for _, store := range []func(context.Context, string, content, storagedrivers.PutOptions) error{

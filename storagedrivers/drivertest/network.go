@@ -41,8 +41,8 @@ func (e *env) line(t *testing.T, timeout time.Duration) *line {
 	return l
 }
 
-// goneHost silences or stops the host, and returns what brings it back. Data under way does not arrive
-// later.
+// goneHost silences or stops the host, and returns what brings it back. Data under way does not
+// arrive later.
 func (l *line) goneHost(gone func(bool)) (back func()) {
 	gone(true)
 	return func() {
@@ -51,8 +51,8 @@ func (l *line) goneHost(gone func(bool)) (back func()) {
 	}
 }
 
-// everyOp asserts that every method, called beside the others, fails with want, and soon. Only "other" is
-// changed, because the changes may arrive nevertheless.
+// everyOp asserts that every method, called beside the others, fails with want, and soon. Only
+// "other" is changed, because the changes may arrive nevertheless.
 func (l *line) everyOp(ctx context.Context, t *testing.T, want error) {
 	t.Helper()
 	test.Within(t, test.Soon, "every operation", func() {
@@ -121,8 +121,8 @@ func testSilentOnTheWay(t *testing.T, e *env) {
 	e.has(t, "object", c)
 }
 
-// broken reads the rest of c, which may be whole. An error is not that of the end, and what was read
-// before is right.
+// broken reads the rest of c, which may be whole. An error is not that of the end, and what was
+// read before is right.
 func (e *env) broken(t *testing.T, body io.Reader, c content) {
 	t.Helper()
 	got, err := io.ReadAll(body)
@@ -215,8 +215,8 @@ func testCutWhileStoring(t *testing.T, e *env) {
 	}
 }
 
-// testCutWhileReading: if the connection is cut, a reader returns the object or fails. A reader that
-// has not begun, and an upload, use another connection.
+// testCutWhileReading: if the connection is cut, a reader returns the object or fails. A reader
+// that has not begun, and an upload, use another connection.
 func testCutWhileReading(t *testing.T, e *env) {
 	l := e.line(t, patient)
 	c := content{1, 10 * mib}

@@ -71,8 +71,8 @@ func testRepeatCreate(t *testing.T, e *env) {
 	e.holds(t, "empty", "small", "large")
 }
 
-// testCreateRace: one of several uploads in this process wins, and one of those of two processes, if the
-// driver creates atomically.
+// testCreateRace: one of several uploads in this process wins, and one of those of two processes,
+// if the driver creates atomically.
 func testCreateRace(t *testing.T, e *env) {
 	var want []string
 	race := func(folder string, one bool, over ...*storagedrivers.Storage) {
@@ -418,8 +418,8 @@ func (s *streamed) Seek(offset int64, whence int) (int64, error) {
 	return s.source.Seek(offset, whence)
 }
 
-// testStream: an object whose size is not known is stored whole or not at all. The race detector watches each
-// size in one mode: it makes bytes dear.
+// testStream: an object whose size is not known is stored whole or not at all. The race detector
+// watches each size in one mode: it makes bytes dear.
 func testStream(t *testing.T, e *env) {
 	if !e.driver.Features().Streams {
 		t.Skip("the driver needs the size first")

@@ -10,7 +10,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/test"
 )
 
-// TestRules: what a subtest asserts stands in a comment of package storagedrivers, in the same words.
+// TestRules: what a subtest asserts stands in a comment of package storagedrivers, in the same
+// words.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../*.go")

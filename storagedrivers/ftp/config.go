@@ -112,8 +112,8 @@ const (
 	tlsImplicit tlsMode = "implicit" // from the first byte on
 )
 
-// Complete checks the options, sets the defaults and reads the certificates. The error names options
-// that cannot be used together.
+// Complete checks the options, sets the defaults and reads the certificates. The error names
+// options that cannot be used together.
 func (c *Config) Complete() error {
 	if err := schema.Check(c); err != nil {
 		return err

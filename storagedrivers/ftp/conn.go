@@ -201,8 +201,8 @@ func (c *conn) query(command, path string) (string, error) {
 }
 
 var (
-	// entryLine matches the beginning of a line for a file, a folder or a link: of LIST for Unix or DOS,
-	// or of MLSD.
+	// entryLine matches the beginning of a line for a file, a folder or a link: of LIST for Unix or
+	// DOS, or of MLSD.
 	entryLine = regexp.MustCompile(`(?m)^([-dl][-rwxsStT]{9}|\d\d-\d\d-\d\d|[\w.-]+=[^ ;]*;)`)
 	// otherLine matches a line of LIST for a device or the like, or with the size of the folder.
 	otherLine = regexp.MustCompile(`(?m)(^[bcps][-rwxsStT]{9}.*|\A\pL+:? \d+\s*)$`)
@@ -261,7 +261,8 @@ func (c *conn) list(folder string) ([]entry, error) {
 	return entries, nil
 }
 
-// store sends r to the file at path. A transfer may end with 250 in place of 226 (RFC 959, section 5.4).
+// store sends r to the file at path. A transfer may end with 250 in place of 226 (RFC 959, section
+// 5.4).
 func (c *conn) store(path string, r io.Reader) error {
 	err := c.ftp.Stor(path, r)
 	if sent := c.control.upload; sent != nil {
@@ -343,8 +344,8 @@ func (d *driver) ensureFolder(c *conn, folder string) error {
 	return err
 }
 
-// createFolder creates a folder whose parent exists, unless it exists by now. Some servers reply with
-// 250.
+// createFolder creates a folder whose parent exists, unless it exists by now. Some servers reply
+// with 250.
 func (c *conn) createFolder(folder string) error {
 	err := c.checkPathReply(folder, accept(jftp.StatusRequestedFileActionOK, c.ftp.MakeDir(folder)))
 	if !isRefusal(err) {

@@ -244,8 +244,8 @@ func (c *control) setConn(conn net.Conn) {
 	c.in = bufio.NewReader(c.Conn)
 }
 
-// boundedConn is a control connection. It fails if the replies to a command have too many bytes: the
-// readers keep a reply in memory.
+// boundedConn is a control connection. It fails if the replies to a command have too many bytes:
+// the readers keep a reply in memory.
 type boundedConn struct {
 	net.Conn
 	received int // since the last command
@@ -315,8 +315,8 @@ const (
 	refusals = 400
 )
 
-// isForeign reports whether an error of logging in shows that the server does not know FTP: its replies
-// are none, or do not fit.
+// isForeign reports whether an error of logging in shows that the server does not know FTP: its
+// replies are none, or do not fit.
 func (c *control) isForeign(err error) bool {
 	if _, malformed := errors.AsType[textproto.ProtocolError](err); malformed {
 		return true

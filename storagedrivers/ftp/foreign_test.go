@@ -24,7 +24,8 @@ func TestForeignServers(t *testing.T) {
 	})
 }
 
-// TestForeignListings: a listing that is none is an error of List and Check, and not an empty folder.
+// TestForeignListings: a listing that is none is an error of List and Check, and not an empty
+// folder.
 func TestForeignListings(t *testing.T) {
 	t.Parallel()
 	odd := []string{

@@ -169,8 +169,8 @@ func (d *driver) Check(ctx context.Context) error {
 	})
 }
 
-// Features returns the guarantees of the driver. The protocol has no way to create a name only if it is
-// free, and a reader of a replaced object may fail.
+// Features returns the guarantees of the driver. The protocol has no way to create a name only if
+// it is free, and a reader of a replaced object may fail.
 func (d *driver) Features() storagedrivers.Features {
 	if found := d.features.Load(); found != nil {
 		return *found
@@ -191,8 +191,8 @@ var (
 	_ storagedrivers.Sweeper = (*driver)(nil)
 )
 
-// probe tests whether listings can be read, and, unless the root is read-only, whether the server sets
-// the times of files.
+// probe tests whether listings can be read, and, unless the root is read-only, whether the server
+// sets the times of files.
 func (d *driver) probe(ctx context.Context, c *conn) error {
 	temp := tempName(path.Join("/", c.base))
 	err := c.run(ctx, func() error {

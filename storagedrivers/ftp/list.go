@@ -162,14 +162,15 @@ func (s *sweeper) goOn(key string, err error) error {
 	return nil
 }
 
-// isLeftover reports whether a name that is no valid key is that of a temporary file older than old,
-// by the time in the listing. Without a time it is no leftover.
+// isLeftover reports whether a name that is no valid key is that of a temporary file older than
+// old, by the time in the listing. Without a time it is no leftover.
 func (e entry) isLeftover(old time.Time) bool {
 	return !e.folder && strings.HasPrefix(e.name, tempPrefix) && strings.HasSuffix(e.name, tempSuffix) &&
 		!e.modTime.IsZero() && e.modTime.Before(old)
 }
 
-// takeAll removes leftovers up to the first error, which does not concern the listing that met them.
+// takeAll removes leftovers up to the first error, which does not concern the listing that met
+// them.
 func (s *sweeper) takeAll(leftovers []entry) {
 	for _, met := range leftovers {
 		if s.take(met.name, met) != nil {

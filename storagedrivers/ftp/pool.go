@@ -110,7 +110,8 @@ func (p *pool) getDownload(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// acquire waits for a slot of q, of which the owner of ctx gets at most the given number; 0 is no limit.
+// acquire waits for a slot of q, of which the owner of ctx gets at most the given number; 0 is no
+// limit.
 func acquire(ctx context.Context, q *queue.Queue, most int) (*queue.Slot, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)

@@ -175,8 +175,8 @@ func (u *upload) cleanUp(ctx context.Context, failure error) error {
 	return failure
 }
 
-// naming are the locks of names during a commit. All drivers of the process share them, because two of
-// them may have the same root.
+// naming are the locks of names during a commit. All drivers of the process share them, because two
+// of them may have the same root.
 var naming locks.Names
 
 // lockName returns the name of the lock of an object.

@@ -268,7 +268,8 @@ func TestRudeServer(t *testing.T) {
 	test.Equal(t, len(page.Objects), 1, "listed", page.Objects)
 }
 
-// raceToCreate creates one name by uploads of several drivers, like several storages in one process.
+// raceToCreate creates one name by uploads of several drivers, like several storages in one
+// process.
 func raceToCreate(t *testing.T, config Config) {
 	t.Helper()
 	const drivers, uploads, rounds = 3, 4, 8
@@ -324,8 +325,8 @@ func TestProFTPDKeepingFiles(t *testing.T) {
 	test.Is(t, put(t, d, "folder/key", "content", create), fs.ErrExist)
 }
 
-// TestNothingMayBeRenamed: a server that refuses each rename keeps the old object, and one of the same
-// size is not mistaken for the new one.
+// TestNothingMayBeRenamed: a server that refuses each rename keeps the old object, and one of the
+// same size is not mistaken for the new one.
 func TestNothingMayBeRenamed(t *testing.T) {
 	t.Parallel()
 	for _, refused := range []string{"RNFR", "RNTO", "RNFR DELE", "RNTO DELE"} {
@@ -344,7 +345,8 @@ func TestNothingMayBeRenamed(t *testing.T) {
 	}
 }
 
-// TestFolderRemovedMeanwhile: another client removes a folder that is in the way of a key at the same time.
+// TestFolderRemovedMeanwhile: another client removes a folder that is in the way of a key at the
+// same time.
 func TestFolderRemovedMeanwhile(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"MLSD", "RMD"} {
@@ -398,7 +400,8 @@ func TestReplacedInSteps(t *testing.T) {
 	}
 }
 
-// TestCrashWhileNaming: a process that dies at any command of an upload keeps no other from the name.
+// TestCrashWhileNaming: a process that dies at any command of an upload keeps no other from the
+// name.
 func TestCrashWhileNaming(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"STOR", "MLST", "RNFR", "RNTO"} {

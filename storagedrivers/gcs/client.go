@@ -116,8 +116,8 @@ func withBudget(ctx context.Context) context.Context {
 	return context.WithValue(ctx, budgetKey{}, left)
 }
 
-// RoundTrip sends a request, unless the reader has used its budget. A request that selects fields gets
-// the kind of the reply as well, without which an empty listing has nothing of the service.
+// RoundTrip sends a request, unless the reader has used its budget. A request that selects fields
+// gets the kind of the reply as well, without which an empty listing has nothing of the service.
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	left, ok := request.Context().Value(budgetKey{}).(*atomic.Int64)
 	if ok && left.Add(-1) < 0 {

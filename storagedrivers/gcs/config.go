@@ -64,7 +64,8 @@ func (*Config) Schema() *options.Schema { return schema.Documented() }
 // NewDriver returns a driver, without using the network.
 func (c *Config) NewDriver(*slog.Logger) (storagedrivers.Driver, error) { return newDriver(*c) }
 
-// Complete checks the options, sets the defaults and reads the key. The error names an invalid option.
+// Complete checks the options, sets the defaults and reads the key. The error names an invalid
+// option.
 func (c *Config) Complete() error {
 	if err := schema.Check(c); err != nil {
 		return err

@@ -101,7 +101,8 @@ func (d *driver) Delete(ctx context.Context, key string, opts storagedrivers.Del
 	return err
 }
 
-// generationOf returns the generation of an ETag. That of another service is one that no object has.
+// generationOf returns the generation of an ETag. That of another service is one that no object
+// has.
 func generationOf(etag string) int64 {
 	generation, err := strconv.ParseInt(strings.Trim(etag, `"`), 10, 64)
 	if err != nil || generation <= 0 {

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// bare are the files that begin goroutines without this package, and why a panic there needs no guard.
+// bare are the files that begin goroutines without this package, and why a panic there needs no
+// guard.
 var bare = map[string]string{
 	"storagedrivers/guard/guard.go": "is the guard",
 
@@ -55,9 +56,9 @@ var tests = []string{"caddymedia/integration/", "caddymedia/tokens/tokentest/", 
 // beginners are packages whose functions run in goroutines that end the process.
 var beginners = []string{`"golang.org/x/sync/errgroup"`, `"golang.org/x/sync/singleflight"`}
 
-// TestBareGo: a goroutine that runs code of drivers, SDKs or decoders is guarded, because its
-// panic ends the process. A new go statement, or what has the same effect, uses this package, or its
-// file has a line in bare.
+// TestBareGo: a goroutine that runs code of drivers, SDKs or decoders is guarded, because its panic
+// ends the process. A new go statement, or what has the same effect, uses this package, or its file
+// has a line in bare.
 func TestBareGo(t *testing.T) {
 	t.Parallel()
 	const root = "../.."
@@ -94,8 +95,9 @@ func TestBareGo(t *testing.T) {
 	}
 }
 
-// goroutines returns where a file begins goroutines without this package: go statements, timers, wait
-// groups, and imports of beginners. Go is a method of a [guard.Group] in a file that names no wait group.
+// goroutines returns where a file begins goroutines without this package: go statements, timers,
+// wait groups, and imports of beginners. Go is a method of a [guard.Group] in a file that names no
+// wait group.
 func goroutines(file *ast.File) (at []token.Pos) {
 	var calls []token.Pos // of a method Go
 	guarded := false

@@ -1,6 +1,6 @@
-// Package guard turns panics into errors, so that code of drivers, decoders and their libraries cannot
-// end the process from a goroutine. It repairs nothing: the caller treats the operation as failed.
-// Begin with [Call]; use [Go], [Group] and [Each] for goroutines.
+// Package guard turns panics into errors, so that code of drivers, decoders and their libraries
+// cannot end the process from a goroutine. It repairs nothing: the caller treats the operation as
+// failed. Begin with [Call]; use [Go], [Group] and [Each] for goroutines.
 package guard
 
 import (

@@ -9,8 +9,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/guard"
 )
 
-// TestPanics: a panic is the error of its call, wherever it runs, and has its stack. Other errors stay as
-// they are.
+// TestPanics: a panic is the error of its call, wherever it runs, and has its stack. Other errors
+// stay as they are.
 func TestPanics(t *testing.T) {
 	t.Parallel()
 	down, own := errors.New("down"), errors.New("own")

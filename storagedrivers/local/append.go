@@ -16,9 +16,9 @@ import (
 )
 
 // appended is a writer of a growing object. It locks the file, flock(2), for the moment of a write
-// or a sync, and while the object is adopted. So a writer whose client is silent blocks no other writer,
-// and one that was overtaken finds another size than its own. The kernel releases the lock with the
-// file, also if the process is killed.
+// or a sync, and while the object is adopted. So a writer whose client is silent blocks no other
+// writer, and one that was overtaken finds another size than its own. The kernel releases the lock
+// with the file, also if the process is killed.
 type appended struct {
 	folder *folder  // released by Close
 	dir    *os.Root // the folder of the key, so that looking at the name is one step
@@ -30,9 +30,9 @@ type appended struct {
 	durable int64
 }
 
-// Append opens the object under key for writing at its end. It syncs the name, and the bytes that are
-// there. A writer that was killed may have left them, and this one cuts only its own if the disk loses
-// some. The folder stays open until the writer, or the object that it adopts, is closed.
+// Append opens the object under key for writing at its end. It syncs the name, and the bytes that
+// are there. A writer that was killed may have left them, and this one cuts only its own if the
+// disk loses some. The folder stays open until the writer, or the object that it adopts, is closed.
 func (d *Driver) Append(ctx context.Context, key string, size int64) (storagedrivers.Appended, error) {
 	f, err := d.open(ctx)
 	if err != nil {

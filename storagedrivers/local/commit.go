@@ -174,9 +174,9 @@ func (c *commit) single() error {
 	return &storagedrivers.CommitError{Index: s.index, Err: err, Replaced: []int{s.index}}
 }
 
-// compare returns an error unless the object to change is still the one of the condition, which may be
-// read through a symbolic link. Syncing the new one may have taken long. Another process may change it
-// after that, because it knows no lock.
+// compare returns an error unless the object to change is still the one of the condition, which may
+// be read through a symbolic link. Syncing the new one may have taken long. Another process may
+// change it after that, because it knows no lock.
 func (c *commit) compare(s *step) error {
 	if s.match == "" {
 		return nil
@@ -213,8 +213,8 @@ func (c *commit) complete(s *step) error {
 	return nil
 }
 
-// createAttempts bounds how often the folder of a new object is made: other commits may remove it while
-// it is empty.
+// createAttempts bounds how often the folder of a new object is made: other commits may remove it
+// while it is empty.
 const createAttempts = 100
 
 // create links a staged object to its name, in its folder, which the caller must close.

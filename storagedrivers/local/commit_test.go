@@ -117,8 +117,8 @@ func commitOne(
 }
 
 // before are the files before a request, and after those after it. The request creates two objects,
-// one of them under a second name because the first is taken, replaces one, "replaces" a missing one,
-// and removes one.
+// one of them under a second name because the first is taken, replaces one, "replaces" a missing
+// one, and removes one.
 var (
 	before = map[string]string{"f/replaced": "old", "f/removed": "removed", "other": "other"}
 	after  = map[string]string{
@@ -126,8 +126,8 @@ var (
 	}
 )
 
-// commitSeveral runs the request. When the first name of its second object has been seen to be free,
-// another process takes it. With again, the request then commits under the second name.
+// commitSeveral runs the request. When the first name of its second object has been seen to be
+// free, another process takes it. With again, the request then commits under the second name.
 func commitSeveral(t *testing.T, d *Driver, another func(key, content string), again bool) {
 	t.Helper()
 	ctx, step, taken := context.Background(), d.step, false
@@ -214,8 +214,8 @@ var kinds = map[string]func(*Driver){
 	"named":   func(d *Driver) { d.named, d.sync = true, false },
 }
 
-// TestCrashOfCommit: after a crash at any step of a request and a restart, either all of the request
-// is there or nothing. From the decision on it is all.
+// TestCrashOfCommit: after a crash at any step of a request and a restart, either all of the
+// request is there or nothing. From the decision on it is all.
 func TestCrashOfCommit(t *testing.T) {
 	t.Parallel()
 	for name, set := range kinds {
@@ -290,8 +290,8 @@ func TestCrashLeavesOthers(t *testing.T) {
 	}
 }
 
-// TestRecoveryGivesBack: what a crashed request has moved aside, but is of another process, gets its name
-// back: an object whose folder was removed since, and a folder that has the name by now.
+// TestRecoveryGivesBack: what a crashed request has moved aside, but is of another process, gets
+// its name back: an object whose folder was removed since, and a folder that has the name by now.
 func TestRecoveryGivesBack(t *testing.T) {
 	t.Parallel()
 	for aside, key := range map[string]string{"1.new": "a/b/c", "1.new/b/c": "a"} {
@@ -306,8 +306,8 @@ func TestRecoveryGivesBack(t *testing.T) {
 	}
 }
 
-// newCommit returns a driver with the objects of before, and changes that replace "f/replaced", create
-// "created" and remove "f/removed".
+// newCommit returns a driver with the objects of before, and changes that replace "f/replaced",
+// create "created" and remove "f/removed".
 func newCommit(t *testing.T) (*Driver, []storagedrivers.Change) {
 	t.Helper()
 	d := New(Config{Root: t.TempDir()}, slog.New(slog.DiscardHandler))
@@ -324,8 +324,8 @@ func newCommit(t *testing.T) (*Driver, []storagedrivers.Change) {
 
 var committed = map[string]string{"f/replaced": "mine", "created": "mine", "other": "other"}
 
-// TestCommitMeetsOthers: an object that another process stores at any step of a commit that is undone
-// stays.
+// TestCommitMeetsOthers: an object that another process stores at any step of a commit that is
+// undone stays.
 func TestCommitMeetsOthers(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"named", "taken away", "undone", "void"} {
@@ -365,9 +365,9 @@ func TestCommitMeetsOthers(t *testing.T) {
 	}
 }
 
-// TestCommitMeetsFolder: between two steps of a commit, another process removes the object that is to be
-// replaced, with its folder, or makes it a folder. Alone, the new object is stored, unless the folder holds
-// objects; after others, the removal counts.
+// TestCommitMeetsFolder: between two steps of a commit, another process removes the object that is
+// to be replaced, with its folder, or makes it a folder. Alone, the new object is stored, unless
+// the folder holds objects; after others, the removal counts.
 func TestCommitMeetsFolder(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -444,8 +444,8 @@ func TestCommitWithoutLease(t *testing.T) {
 	}
 }
 
-// TestCommitCompletedLater: a decided commit that fails says so, and is completed when the driver is
-// closed or at the next start. An object that another process has stored since stays.
+// TestCommitCompletedLater: a decided commit that fails says so, and is completed when the driver
+// is closed or at the next start. An object that another process has stored since stays.
 func TestCommitCompletedLater(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*Driver) error{"close": (*Driver).Close, "restart": (*Driver).die} {

@@ -40,7 +40,8 @@ type folder struct {
 	names  listing.Kept[string, state]
 }
 
-// openFolder opens a folder to read its entries. Reading the one of os.Root calls lstat for each of them.
+// openFolder opens a folder to read its entries. Reading the one of os.Root calls lstat for each of
+// them.
 func (f *folder) openFolder(name string) (*os.File, error) {
 	if dir := openBeneath(f.dir, name); dir != nil {
 		return dir, nil
@@ -62,8 +63,8 @@ var (
 // folder and sweeps leftovers. If the folder was replaced, the new one is used from now on.
 func (d *Driver) open(ctx context.Context) (*folder, error) { return d.acquire(ctx, true) }
 
-// look calls do with the folder that was used last, without a check of the path. If do finds nothing
-// and the folder was replaced, it calls do again with the new one.
+// look calls do with the folder that was used last, without a check of the path. If do finds
+// nothing and the folder was replaced, it calls do again with the new one.
 func (d *Driver) look(ctx context.Context, do func(*folder) error) error {
 	before, err := d.acquire(ctx, false)
 	if err != nil {
@@ -112,8 +113,8 @@ func (f *folder) release() {
 	}
 }
 
-// openRoot returns the current folder. It opens the one at the path at the first use, and with follow
-// also if that was replaced. d.mu must be held.
+// openRoot returns the current folder. It opens the one at the path at the first use, and with
+// follow also if that was replaced. d.mu must be held.
 func (d *Driver) openRoot(follow bool) (*folder, error) {
 	if d.current != nil {
 		if !follow {
@@ -301,8 +302,8 @@ func (f *folder) openExisting(name string) (*os.File, error) {
 	return dir, nil
 }
 
-// openNearest opens a folder, or the next one above it that is there, and returns its name. Only with
-// mayBeGone nothing may have the name; a file may.
+// openNearest opens a folder, or the next one above it that is there, and returns its name. Only
+// with mayBeGone nothing may have the name; a file may.
 func (f *folder) openNearest(name string, mayBeGone bool) (*os.File, string, error) {
 	for {
 		dir, err := f.openExisting(name)
@@ -356,8 +357,8 @@ func (f *folder) clear(key string) error {
 	return err
 }
 
-// isGone reports whether err of renaming a file over an object means that the object was deleted: its
-// folder is gone too, or the object is a folder by now.
+// isGone reports whether err of renaming a file over an object means that the object was deleted:
+// its folder is gone too, or the object is a folder by now.
 func (f *folder) isGone(file string, err error) bool {
 	if !errors.Is(mapReadError(err), fs.ErrNotExist) {
 		return errors.Is(err, syscall.EISDIR) || errors.Is(err, fs.ErrExist) // the second is that of os.Root

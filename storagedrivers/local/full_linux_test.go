@@ -121,8 +121,8 @@ func TestOpenFileBeneath(t *testing.T) {
 	}
 }
 
-// TestReadFileClosed: a closed file reads nothing of what has its descriptor then, also if the kernel was
-// to send it.
+// TestReadFileClosed: a closed file reads nothing of what has its descriptor then, also if the
+// kernel was to send it.
 func TestReadFileClosed(t *testing.T) {
 	t.Parallel()
 	for name, use := range map[string]func(*reader){

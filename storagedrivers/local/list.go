@@ -66,8 +66,8 @@ func (l *lister) walk(prefix string) error {
 	return l.folder.names.Walk(l.ListOptions, prefix, read, func(name string, _ *string) error { return l.entry(dir, prefix, name) })
 }
 
-// names returns the names of a folder from one name on. A listing that goes on in it may use those of its
-// last page. One that begins needs only some.
+// names returns the names of a folder from one name on. A listing that goes on in it may use those
+// of its last page. One that begins needs only some.
 func (l *lister) names(dir *os.File, prefix, from string, begins bool) (*names, error) {
 	unlock, err := l.folder.names.Reading.Lock(l.ctx, prefix)
 	if err != nil {
@@ -126,8 +126,8 @@ const (
 	// keepNames is the largest number of names in memory, about 50 MiB. A larger folder is listed in
 	// parts of at least half as many.
 	keepNames = 1 << 20
-	// firstNames is the largest number of names in memory for the first page of a folder. It needs few, and
-	// sorting a million takes longer than reading them.
+	// firstNames is the largest number of names in memory for the first page of a folder. It needs
+	// few, and sorting a million takes longer than reading them.
 	firstNames = 1 << 12
 	// settleTime is longer than the steps of the clock of any file system.
 	settleTime = 3 * time.Second
@@ -147,8 +147,8 @@ func (s state) isSame(other state) bool {
 	return os.SameFile(s.folder, other.folder) && !s.changed.IsZero() && s.changed.Equal(other.changed)
 }
 
-// readNames reads the names of a folder from n.From on. It keeps the smallest ones if there are more
-// than limit.
+// readNames reads the names of a folder from n.From on. It keeps the smallest ones if there are
+// more than limit.
 func readNames(ctx context.Context, dir *os.File, n *names, limit int) error {
 	for {
 		entries, err := dir.ReadDir(listing.KeepFrom)

@@ -25,9 +25,9 @@ const (
 	dirPerm  = 0o755
 )
 
-// Driver is the driver of the folder at a path, which may be replaced; see [New]. An object that was
-// staged in one folder is never committed in another. The path is checked before every change, and
-// by a reader that does not find its object.
+// Driver is the driver of the folder at a path, which may be replaced; see [New]. An object that
+// was staged in one folder is never committed in another. The path is checked before every change,
+// and by a reader that does not find its object.
 type Driver struct {
 	path  string
 	sync  bool

@@ -130,8 +130,8 @@ func (r *synced) breakFiles() {
 	}
 }
 
-// TestSyncs: a commit syncs the file before it has its name and again afterwards, and the folders of
-// the name. It fails if it cannot.
+// TestSyncs: a commit syncs the file before it has its name and again afterwards, and the folders
+// of the name. It fails if it cannot.
 func TestSyncs(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -173,8 +173,8 @@ func TestSyncs(t *testing.T) {
 	}
 }
 
-// TestEmptyFolderWhileUsed: objects of a key and below it come and go at once. Each is stored, or its
-// key is invalid at that moment, or taken if it must be new. Deleting never fails.
+// TestEmptyFolderWhileUsed: objects of a key and below it come and go at once. Each is stored, or
+// its key is invalid at that moment, or taken if it must be new. Deleting never fails.
 func TestEmptyFolderWhileUsed(t *testing.T) {
 	t.Parallel()
 	d := New(Config{Root: t.TempDir()}, slog.New(slog.DiscardHandler))
@@ -201,8 +201,8 @@ func TestEmptyFolderWhileUsed(t *testing.T) {
 	test.Must(t, errors.Join(group.Wait(), s.Close()))
 }
 
-// TestSyncOfRemovedFolder: the removal of a folder is synced instead of the names that were in it, also if
-// an object has its name.
+// TestSyncOfRemovedFolder: the removal of a folder is synced instead of the names that were in it,
+// also if an object has its name.
 func TestSyncOfRemovedFolder(t *testing.T) {
 	t.Parallel()
 	d := New(Config{Root: t.TempDir()}, slog.New(slog.DiscardHandler))
@@ -234,8 +234,8 @@ func TestSyncOfRemovedFolder(t *testing.T) {
 	}
 }
 
-// TestFolderMadeAgain: the name of a folder that was removed, and made again for another one below it, is
-// not known to be on the disk; nor if it was synced before that.
+// TestFolderMadeAgain: the name of a folder that was removed, and made again for another one below
+// it, is not known to be on the disk; nor if it was synced before that.
 func TestFolderMadeAgain(t *testing.T) {
 	t.Parallel()
 	var f flusher

@@ -107,7 +107,8 @@ func TestPageAgain(t *testing.T) {
 }
 
 // TestWalkDuringChanges: a walk has each object once that exists all the time, and reads a folder
-// once although it changes, or once more behind its first names. Parts of a folder are as good as all of it.
+// once although it changes, or once more behind its first names. Parts of a folder are as good as
+// all of it.
 func TestWalkDuringChanges(t *testing.T) {
 	t.Parallel()
 	for _, limits := range [][2]int{{keepNames, firstNames}, {keepNames, 20}, {20, 20}} {
@@ -149,7 +150,8 @@ func TestWalkDuringChanges(t *testing.T) {
 	}
 }
 
-// TestNewWalkOfParts: a walk that begins does not go on with a part of a folder from before a change.
+// TestNewWalkOfParts: a walk that begins does not go on with a part of a folder from before a
+// change.
 func TestNewWalkOfParts(t *testing.T) {
 	t.Parallel()
 	d := keeping(t)
@@ -191,8 +193,8 @@ func TestFolderReplacedDuringWalk(t *testing.T) {
 	}
 }
 
-// TestNewWalkEntersFolders: a walk that goes on has in folders that it enters what was stored before
-// it began.
+// TestNewWalkEntersFolders: a walk that goes on has in folders that it enters what was stored
+// before it began.
 func TestNewWalkEntersFolders(t *testing.T) {
 	t.Parallel()
 	d := keeping(t, "a/1", "a/2", "a/3", "b/1")

@@ -81,8 +81,8 @@ func TestTruncatedWhileRead(t *testing.T) {
 	}
 }
 
-// TestCompareAfterSyncing: an object that another process replaces or removes while a commit is made
-// durable stays as it is, and so do the other objects of the commit.
+// TestCompareAfterSyncing: an object that another process replaces or removes while a commit is
+// made durable stays as it is, and so do the other objects of the commit.
 func TestCompareAfterSyncing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ keys, removed []string }{
@@ -145,8 +145,8 @@ func TestCompareAfterSyncing(t *testing.T) {
 	}
 }
 
-// TestCompareLink: the condition of a symbolic link is the ETag of the object that is read through it. The
-// change is that of the link.
+// TestCompareLink: the condition of a symbolic link is the ETag of the object that is read through
+// it. The change is that of the link.
 func TestCompareLink(t *testing.T) {
 	t.Parallel()
 	for _, staged := range []bool{false, true} {

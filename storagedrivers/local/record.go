@@ -141,8 +141,8 @@ type recovery struct {
 	scratch string // its name
 }
 
-// asideNew is the suffix of a name that an object gets in the scratch folder before it loses or gets
-// its own name.
+// asideNew is the suffix of a name that an object gets in the scratch folder before it loses or
+// gets its own name.
 const asideNew = ".new"
 
 // all recovers all commits in the scratch folder that are not void.
@@ -232,8 +232,8 @@ func (r *recovery) replace(one intent) error {
 	return err
 }
 
-// takeAway removes an object, unless another process has replaced it. It checks the object once more
-// when that has lost its name.
+// takeAway removes an object, unless another process has replaced it. It checks the object once
+// more when that has lost its name.
 func (r *recovery) takeAway(one intent) error {
 	if err := r.returnAside(one); err != nil { // an earlier attempt may have moved another one
 		return err
@@ -249,8 +249,8 @@ func (r *recovery) takeAway(one intent) error {
 	return r.returnAside(one)
 }
 
-// returnAside removes the aside name of an object that is removed. An object of another process gets
-// its name back, and so does a folder with such objects.
+// returnAside removes the aside name of an object that is removed. An object of another process
+// gets its name back, and so does a folder with such objects.
 func (r *recovery) returnAside(one intent) error {
 	aside := r.scratch + "/" + one.Aside + asideNew
 	moved, err := r.folder.root.Lstat(aside)
@@ -269,8 +269,8 @@ func (r *recovery) returnAside(one intent) error {
 	return r.folder.root.Remove(aside)
 }
 
-// giveBack links an object to its name again, unless another one has it. The folder of the name may have
-// been empty, and removed.
+// giveBack links an object to its name again, unless another one has it. The folder of the name may
+// have been empty, and removed.
 func (r *recovery) giveBack(aside, key string) error {
 	dir, err := r.folder.openDir(key)
 	if err != nil {

@@ -417,7 +417,8 @@ func TestReplacedRootIsNotSwept(t *testing.T) {
 	test.Is(t, err, nil, "the leftover")
 }
 
-// TestRootGoneDuringUpload: without the root nothing is stored, and it is not reported as a missing object.
+// TestRootGoneDuringUpload: without the root nothing is stored, and it is not reported as a missing
+// object.
 func TestRootGoneDuringUpload(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []storagedrivers.Mode{storagedrivers.CreateOnly, storagedrivers.Overwrite} {

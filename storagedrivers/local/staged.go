@@ -75,9 +75,9 @@ func (st *staged) make() (err error) {
 	return nil
 }
 
-// StageCopy stages a copy of an object, which the kernel makes: copy_file_range(2), which shares the
-// blocks of both files where the file system can. The new file is not a link, because the objects of an
-// Appender are changed in place.
+// StageCopy stages a copy of an object, which the kernel makes: copy_file_range(2), which shares
+// the blocks of both files where the file system can. The new file is not a link, because the
+// objects of an Appender are changed in place.
 func (d *Driver) StageCopy(ctx context.Context, source storagedrivers.Info) (storagedrivers.Staged, error) {
 	body, _, err := d.Open(ctx, source.Key, storagedrivers.Range{})
 	if errors.Is(err, fs.ErrNotExist) {
@@ -186,8 +186,8 @@ func (st *staged) Write(p []byte) (int, error) {
 	return n, mapError(err)
 }
 
-// reserve allocates room for more bytes of a large object, and for as many again as it has. Pieces of a
-// file that is allocated as a whole take less processor time to write.
+// reserve allocates room for more bytes of a large object, and for as many again as it has. Pieces
+// of a file that is allocated as a whole take less processor time to write.
 func (st *staged) reserve(more int64) {
 	if st.size < writeBehind || st.size+more <= st.reserved {
 		return

@@ -65,8 +65,8 @@ func (d *Driver) beginSweep() (*folder, error) {
 	return f, nil
 }
 
-// sweepAll recovers the commits of processes that have ended. It removes their scratch folders of any
-// age, unless Sweep was called, whose caller decides. Driver.mu must be held.
+// sweepAll recovers the commits of processes that have ended. It removes their scratch folders of
+// any age, unless Sweep was called, whose caller decides. Driver.mu must be held.
 func (f *folder) sweepAll() error {
 	names, err := f.scratchFolders()
 	if err != nil {

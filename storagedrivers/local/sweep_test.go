@@ -124,8 +124,8 @@ func TestSweepOfALivingProcess(t *testing.T) {
 	test.Is(t, err, nil)
 }
 
-// TestSweepRecovers: a sweep recovers a commit and removes its folder, and the first use recovers it in
-// any case, but a dry run does not.
+// TestSweepRecovers: a sweep recovers a commit and removes its folder, and the first use recovers
+// it in any case, but a dry run does not.
 func TestSweepRecovers(t *testing.T) {
 	t.Parallel()
 	for name, uses := range map[string]func(*testing.T, *Driver) (isRecovered, isRemoved bool){

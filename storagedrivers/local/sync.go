@@ -135,8 +135,8 @@ func (f *flusher) forget(name string) {
 	}
 }
 
-// setDurable records that the name of a folder is on the disk. Meanwhile it may have been removed and
-// made again.
+// setDurable records that the name of a folder is on the disk. Meanwhile it may have been removed
+// and made again.
 func (f *flusher) setDurable(name string, forgotten int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -68,8 +68,8 @@ func openat2(dir *os.File, name string, flags uint64) (fd int, err error) {
 	})
 }
 
-// statBeneath describes a name below a folder in three steps; [os.Root] needs some for each segment of
-// the name. With follow it is what a link leads to.
+// statBeneath describes a name below a folder in three steps; [os.Root] needs some for each segment
+// of the name. With follow it is what a link leads to.
 func statBeneath(dir *os.File, key string, follow bool) (storagedrivers.Info, fs.FileMode, error) {
 	flags := uint64(unix.O_PATH)
 	if !follow {
@@ -183,8 +183,8 @@ func (f *rawFile) Close() error {
 	return unix.Close(f.fd)
 }
 
-// infoIn returns the Info of a regular file in a folder, in one step; [os.Root] needs one for each segment
-// of the key.
+// infoIn returns the Info of a regular file in a folder, in one step; [os.Root] needs one for each
+// segment of the key.
 func infoIn(dir *os.File, name, key string) (storagedrivers.Info, bool) {
 	var stat unix.Stat_t
 	if unix.Fstatat(int(dir.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW) != nil {
@@ -213,8 +213,8 @@ func linkUnnamed(file, dir *os.File, name string) error {
 	return unix.Linkat(unix.AT_FDCWD, procPath(file), int(dir.Fd()), name, unix.AT_SYMLINK_FOLLOW)
 }
 
-// stampDescriptor sets the times of an open file without the way through /proc of futimes, in half the
-// time; utimensat(2) knows no empty path before Linux 5.8.
+// stampDescriptor sets the times of an open file without the way through /proc of futimes, in half
+// the time; utimensat(2) knows no empty path before Linux 5.8.
 func stampDescriptor(file *os.File, now time.Time) error {
 	at := unix.NsecToTimespec(now.UnixNano())
 	return unix.UtimesNanoAt(int(file.Fd()), "", []unix.Timespec{at, at}, unix.AT_EMPTY_PATH)

@@ -74,8 +74,8 @@ func tryLock(dir *os.File) error {
 	return err
 }
 
-// removeFolder removes an empty folder, and never a file. [os.Root.Remove] would take an object that
-// got the name meanwhile.
+// removeFolder removes an empty folder, and never a file. [os.Root.Remove] would take an object
+// that got the name meanwhile.
 func removeFolder(parent *os.File, name string) error {
 	return unix.Unlinkat(int(parent.Fd()), name, unix.AT_REMOVEDIR)
 }

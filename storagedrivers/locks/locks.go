@@ -1,6 +1,6 @@
-// Package locks has locks by name, and counts references to what is released after its last use. The locks
-// are those of one process; what several processes may do at once is for the storage to decide. Begin with
-// [Names]. The package is stable.
+// Package locks has locks by name, and counts references to what is released after its last use.
+// The locks are those of one process; what several processes may do at once is for the storage to
+// decide. Begin with [Names]. The package is stable.
 package locks
 
 import (

@@ -13,10 +13,10 @@ import (
 )
 
 // Expand replaces placeholders in the texts of config, a pointer to the struct. It checks texts and
-// numbers by the tags of their fields, and structs by their rules ([Checker]). It removes slashes at
-// the end of addresses and around folders. Lists and groups are replaced by new ones, so that config
-// may be a shallow copy of a struct that must not change. A null among named groups becomes an empty
-// group. The error begins with the name of the option, after that of its group and a dot:
+// numbers by the tags of their fields, and structs by their rules ([Checker]). It removes slashes
+// at the end of addresses and around folders. Lists and groups are replaced by new ones, so that
+// config may be a shallow copy of a struct that must not change. A null among named groups becomes
+// an empty group. The error begins with the name of the option, after that of its group and a dot:
 // `webp.quality`, or `renditions.thumb.width`.
 func (s *Schema) Expand(config any, expand *Expander) error {
 	value := s.structOf(config)
@@ -49,9 +49,9 @@ func (s *Schema) Check(config any) error {
 	return checkAll(s.fields, value, "", true)
 }
 
-// CheckParsed checks the rules of config, a pointer to the struct that was read from a Caddyfile. Texts
-// with a placeholder count as missing, because they can be checked only after it is replaced, unless
-// they are verbatim.
+// CheckParsed checks the rules of config, a pointer to the struct that was read from a Caddyfile.
+// Texts with a placeholder count as missing, because they can be checked only after it is replaced,
+// unless they are verbatim.
 func (s *Schema) CheckParsed(config any) error {
 	value := reflect.New(s.of).Elem()
 	value.Set(s.structOf(config))
@@ -197,8 +197,8 @@ func (f field) checkText(name string, value *string) error {
 	return nil
 }
 
-// checkAddress checks an option with the mark "address", and returns its canonical form, without a slash
-// at its end. name is the name of the option. The error contains an example and no secret.
+// checkAddress checks an option with the mark "address", and returns its canonical form, without a
+// slash at its end. name is the name of the option. The error contains an example and no secret.
 func checkAddress(name, value, example string) (string, error) {
 	u, err := url.Parse(value)
 	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" &&
@@ -271,6 +271,6 @@ var elsewhere = regexp.MustCompile(`^\{(env|file)\.[^{}]+\}$`)
 // value, such as an environment variable that is not set.
 func (e *Expander) Err() error { return e.err }
 
-// HasPlaceholder reports whether a text may have a placeholder, so that it can be checked only after
-// it is replaced.
+// HasPlaceholder reports whether a text may have a placeholder, so that it can be checked only
+// after it is replaced.
 func HasPlaceholder(text string) bool { return strings.Contains(text, "{") }

@@ -229,8 +229,8 @@ const maxDuration = 1024
 
 var days = regexp.MustCompile(`[-+.0-9]*d`)
 
-// parseDuration reads a text such as "90s", "1h30m" or "7d". It is [time.ParseDuration] with days of
-// 24 hours.
+// parseDuration reads a text such as "90s", "1h30m" or "7d". It is [time.ParseDuration] with days
+// of 24 hours.
 func parseDuration(text string) (time.Duration, error) {
 	if len(text) > maxDuration {
 		return 0, fmt.Errorf("a duration of %d characters", len(text))

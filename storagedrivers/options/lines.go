@@ -46,8 +46,8 @@ var (
 	ambiguous = regexp.MustCompile(`\\("|$)`)
 )
 
-// quoted returns a word as Caddy reads it: in quotation marks if it needs them, where only these are
-// escaped, or as a heredoc. `caddy fmt` changes what is between backticks.
+// quoted returns a word as Caddy reads it: in quotation marks if it needs them, where only these
+// are escaped, or as a heredoc. `caddy fmt` changes what is between backticks.
 func quoted(word string) string {
 	switch {
 	case plain.MatchString(word):
@@ -63,9 +63,9 @@ func quoted(word string) string {
 }
 
 // Lines returns the options of config that are set, the struct or a pointer to it, as
-// [Schema.Parse] reads them. The options of a group are arguments, in their order, or it has its first
-// one as an argument and the others in its block. Named groups have one line each, with the name as its
-// argument and the options in its block.
+// [Schema.Parse] reads them. The options of a group are arguments, in their order, or it has its
+// first one as an argument and the others in its block. Named groups have one line each, with the
+// name as its argument and the options in its block.
 func (s *Schema) Lines(config any) []Line { return linesOf(s.fields, s.structOf(config)) }
 
 // Line returns a line that begins with words and has the first option of config as an argument,

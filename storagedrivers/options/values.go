@@ -194,7 +194,8 @@ func find(word, prefix string, options []Option) (string, []Option) {
 	return "", nil
 }
 
-// namedIn returns the group that word, a path, has below that of Groups; none if it is no such path.
+// namedIn returns the group that word, a path, has below that of Groups; none if it is no such
+// path.
 func namedIn(word, path string, options []Option) []Option {
 	below, ok := strings.CutPrefix(word, path+".")
 	if !ok {

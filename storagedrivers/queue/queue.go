@@ -1,7 +1,7 @@
-// Package queue bounds concurrent work and shares it fairly. It stops no work that takes too long: its
-// callers do. Begin with [Queue], which serves waiting owners in rotation. A [Pool] limits owners that cannot
-// wait by the remaining capacity, and [HasRoom] is its rule for the clients of one owner. The media service
-// and drivers with a bounded number of connections use them.
+// Package queue bounds concurrent work and shares it fairly. It stops no work that takes too long:
+// its callers do. Begin with [Queue], which serves waiting owners in rotation. A [Pool] limits
+// owners that cannot wait by the remaining capacity, and [HasRoom] is its rule for the clients of
+// one owner. The media service and drivers with a bounded number of connections use them.
 //
 // The package is stable.
 package queue
@@ -353,8 +353,8 @@ func (p Party) Request() Request {
 	return Request{Owner: p.Owner, Client: p.Client, Network: p.Network}
 }
 
-// Held are parts of a capacity that an owner holds, and those of them that one ticket, one client and
-// its network hold.
+// Held are parts of a capacity that an owner holds, and those of them that one ticket, one client
+// and its network hold.
 type Held struct{ Owner, Ticket, Client, Network int64 }
 
 const (

@@ -86,9 +86,9 @@ func TestRotation(t *testing.T) {
 	})
 }
 
-// TestClients: an owner takes turns with its clients, and these among themselves; a network has at most
-// five in each turn. In a full queue the client with the most requests loses its last one. A "." ends a
-// request.
+// TestClients: an owner takes turns with its clients, and these among themselves; a network has at
+// most five in each turn. In a full queue the client with the most requests loses its last one. A
+// "." ends a request.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -257,7 +257,8 @@ func TestConcurrent(t *testing.T) {
 	empty(t, q)
 }
 
-// TestMost checks that an owner gets no more slots than its request allows, although no other request waits.
+// TestMost checks that an owner gets no more slots than its request allows, although no other
+// request waits.
 func TestMost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -82,8 +82,8 @@ func silence(err error) aws.Ternary {
 	return aws.UnknownTernary
 }
 
-// signer signs requests, but for the header that proxies in front of a service change: Google's append
-// to Accept-Encoding before the signature is verified.
+// signer signs requests, but for the header that proxies in front of a service change: Google's
+// append to Accept-Encoding before the signature is verified.
 type signer struct{ awss3.HTTPSignerV4 }
 
 // SignHTTP implements awss3.HTTPSignerV4.

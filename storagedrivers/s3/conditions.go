@@ -118,8 +118,9 @@ func odd(err error) bool {
 	return code(err) != "PreconditionFailed"
 }
 
-// compares tries to replace and remove the object of an experiment on condition of another entity tag. In
-// the end it removes the object on condition of its own one, which a service may never accept.
+// compares tries to replace and remove the object of an experiment on condition of another entity
+// tag. In the end it removes the object on condition of its own one, which a service may never
+// accept.
 func (d *driver) compares(ctx context.Context, key string) (bool, error) {
 	other := `"00000000000000000000000000000000"`
 	for _, probe := range []func(context.Context, string, condition) error{d.probeWhole, d.probeParts, d.deleteOn} {

@@ -176,7 +176,8 @@ func TestPresignByRole(t *testing.T) {
 	}
 }
 
-// TestPresignShort: a lifetime below a second is refused. The SDK would make 0 s of it, or 15 minutes.
+// TestPresignShort: a lifetime below a second is refused. The SDK would make 0 s of it, or 15
+// minutes.
 func TestPresignShort(t *testing.T) {
 	t.Parallel()
 	d := at(t, "http://127.0.0.1:1")

@@ -22,8 +22,8 @@ import (
 const copySize = 64 << 20
 
 // putCopy copies an object within the service, in parts. CopyObject is not used: few services heed
-// If-None-Match there, as all do that heed it when parts are completed. It has a limit of 5 GiB, and a
-// service that does not know it stores an empty object.
+// If-None-Match there, as all do that heed it when parts are completed. It has a limit of 5 GiB,
+// and a service that does not know it stores an empty object.
 func (d *driver) putCopy(ctx context.Context, key string, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {
 	source := *opts.Source
 	if source.Size == 0 || source.ETag == "" {
@@ -47,8 +47,8 @@ func (d *driver) putCopy(ctx context.Context, key string, opts storagedrivers.Pu
 	})
 }
 
-// confirmSource returns an error unless source was copied, or refused with ErrChanged, as it is. Some
-// services ignore the condition of a part's source, and others do not know it.
+// confirmSource returns an error unless source was copied, or refused with ErrChanged, as it is.
+// Some services ignore the condition of a part's source, and others do not know it.
 func (d *driver) confirmSource(ctx context.Context, source storagedrivers.Info, refused error) error {
 	now, err := d.Stat(ctx, source.Key)
 	switch {
@@ -81,8 +81,8 @@ func (d *driver) copyParts(
 	return parts, group.Wait()
 }
 
-// copyPart copies the bytes of source between two offsets into a part. Like sendPart, it waits for the
-// response.
+// copyPart copies the bytes of source between two offsets into a part. Like sendPart, it waits for
+// the response.
 func (d *driver) copyPart(
 	ctx context.Context, key, id string, number int32, source storagedrivers.Info, from, to int64,
 ) (types.CompletedPart, error) {

@@ -230,8 +230,8 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// TestWrongScheme: the endpoint of a service without TLS is written with https, or one that redirects to
-// https without.
+// TestWrongScheme: the endpoint of a service without TLS is written with https, or one that
+// redirects to https without.
 func TestWrongScheme(t *testing.T) {
 	t.Parallel()
 	plainHTTP := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -301,8 +301,8 @@ func (u unknown) Seek(offset int64, whence int) (int64, error) {
 	return u.ReadSeeker.Seek(offset, whence)
 }
 
-// TestStreamsHaveTheirOwnMemory: a source of unknown size does not wait for memory, and takes none of
-// that of other uploads.
+// TestStreamsHaveTheirOwnMemory: a source of unknown size does not wait for memory, and takes none
+// of that of other uploads.
 func TestStreamsHaveTheirOwnMemory(t *testing.T) {
 	t.Parallel()
 	s := fake(t)

@@ -223,8 +223,8 @@ func (d *driver) abort(ctx context.Context, key, id string, failed error) {
 const (
 	// partSize is the size of a part. Objects up to this size are sent whole.
 	partSize = 5 << 20
-	// maxBuffered is the most bytes that all uploads of known size of a driver hold in memory together,
-	// and maxStreamed that of the others.
+	// maxBuffered is the most bytes that all uploads of known size of a driver hold in memory
+	// together, and maxStreamed that of the others.
 	maxBuffered = 64 << 20
 	maxStreamed = 64 << 20
 	// minPooled is the smallest buffer that is kept for the next upload.

@@ -12,8 +12,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// newPresigner returns the signer of addresses. It must be called before the first request of client:
-// it writes to options that the two share.
+// newPresigner returns the signer of addresses. It must be called before the first request of
+// client: it writes to options that the two share.
 func newPresigner(client *awss3.Client) *awss3.PresignClient {
 	// A checksum of the response would be a header that the client must send.
 	return awss3.NewPresignClient(client, awss3.WithPresignClientFromClientOptions(func(o *awss3.Options) {

@@ -243,8 +243,8 @@ func TestRangeIgnored(t *testing.T) {
 	}
 }
 
-// comparing is a service that answers conditions of If-Match with a status. The object is missing, but
-// not those of experiments.
+// comparing is a service that answers conditions of If-Match with a status. The object is missing,
+// but not those of experiments.
 func comparing(t *testing.T, status func(*http.Request) int) (d *driver, sent func() []string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -287,8 +287,8 @@ func comparing(t *testing.T, status func(*http.Request) int) (d *driver, sent fu
 	}
 }
 
-// TestConditionsAreSent: the service gets the ETag, and its refusal means that the object has changed.
-// It also gets the condition that there is no object yet.
+// TestConditionsAreSent: the service gets the ETag, and its refusal means that the object has
+// changed. It also gets the condition that there is no object yet.
 func TestConditionsAreSent(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusPreconditionFailed, http.StatusNotFound} {
@@ -311,8 +311,8 @@ func TestConditionsAreSent(t *testing.T) {
 	}
 }
 
-// TestServiceThatComparesPartly: a service compares if it refuses another ETag of an object, of one in
-// parts, and of a deletion, and accepts the own one. Before it is known, a deletion finds out.
+// TestServiceThatComparesPartly: a service compares if it refuses another ETag of an object, of one
+// in parts, and of a deletion, and accepts the own one. Before it is known, a deletion finds out.
 func TestServiceThatComparesPartly(t *testing.T) {
 	t.Parallel()
 	for _, ignoring := range []string{"", http.MethodPut, http.MethodPost, http.MethodDelete, "refuses all"} {
@@ -389,8 +389,8 @@ func TestCopyUnsupported(t *testing.T) {
 	}
 }
 
-// TestCopyCondition: a copy of another generation fails, although the service ignores the condition of
-// parts. A service that refuses the right one does not copy.
+// TestCopyCondition: a copy of another generation fails, although the service ignores the condition
+// of parts. A service that refuses the right one does not copy.
 func TestCopyCondition(t *testing.T) {
 	t.Parallel()
 	copies := func(r *http.Request) bool { return r.Header.Get("X-Amz-Copy-Source") != "" }

@@ -35,8 +35,8 @@ func verified(t *testing.T, r *http.Request) bool {
 	return again.Header.Get("Authorization") == r.Header.Get("Authorization")
 }
 
-// TestBehindGoogle: the front end of Google Cloud Storage changes Accept-Encoding before the signature is
-// verified.
+// TestBehindGoogle: the front end of Google Cloud Storage changes Accept-Encoding before the
+// signature is verified.
 func TestBehindGoogle(t *testing.T) {
 	t.Parallel()
 	s := fake(t).behind(t, func(w http.ResponseWriter, r *http.Request, service http.Handler) {

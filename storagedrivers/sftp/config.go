@@ -36,9 +36,9 @@ import (
 // Config keeps objects as files on a host with SFTP, the file transfer of SSH.
 //
 // An upload is written to a hidden temporary file, synced to disk if the host can, and named when
-// it is complete. The first check or upload tests whether the host has hard links, which prevent two
-// uploads from creating one name. On a host without them only one process may write to the folder; a
-// warning is logged. Everything below the root must be on one file system.
+// it is complete. The first check or upload tests whether the host has hard links, which prevent
+// two uploads from creating one name. On a host without them only one process may write to the
+// folder; a warning is logged. Everything below the root must be on one file system.
 //
 // Temporary files `.up-*.part` of aborted uploads are removed when they are older than a day.
 type Config struct {

@@ -14,8 +14,9 @@ import (
 )
 
 // List walks the folders in the order of the keys, starting at the folder of the prefix. The cursor
-// is the last name of the previous page. The entries of large folders are kept for the next pages, see
-// [listing.Remote]; what this process changes meanwhile is looked up. Links to folders are not followed.
+// is the last name of the previous page. The entries of large folders are kept for the next pages,
+// see [listing.Remote]; what this process changes meanwhile is looked up. Links to folders are not
+// followed.
 func (d *driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
 	return do(ctx, d.pool, func(c *conn) (storagedrivers.Page, error) {
 		l := &lister{
@@ -125,7 +126,8 @@ func (d *driver) readFolder(
 	return entries, nil
 }
 
-// isBelowFile reports whether a parent of a path is a file. Hosts have no status of their own for that.
+// isBelowFile reports whether a parent of a path is a file. Hosts have no status of their own for
+// that.
 func (c *conn) isBelowFile(path string) bool {
 	for path != "" {
 		path = path[:max(strings.LastIndexByte(path, '/'), 0)]
@@ -139,8 +141,8 @@ func (c *conn) isBelowFile(path string) bool {
 // typeBits of a mode are that of a file, a folder or the like.
 const typeBits = 0o170000
 
-// typed returns an entry of a folder. It looks up one that the host has listed without attributes, or
-// without its type.
+// typed returns an entry of a folder. It looks up one that the host has listed without attributes,
+// or without its type.
 func (c *conn) typed(folder string, stat fs.FileInfo) (fs.FileInfo, error) {
 	if listed, ok := stat.Sys().(*pkgsftp.FileStat); !ok || listed.Mode&typeBits != 0 {
 		return stat, nil

@@ -61,8 +61,8 @@ func (d *driver) open(ctx context.Context, c *conn, key string, rng storagedrive
 	return opened{}, fmt.Errorf("%w: %w while it was opened", storagedrivers.ErrUnavailable, storagedrivers.ErrChanged)
 }
 
-// openOnce opens the file. Some hosts resolve a handle by its path, and some open the file only at the
-// first read. On such hosts the path must have the same generation before and after.
+// openOnce opens the file. Some hosts resolve a handle by its path, and some open the file only at
+// the first read. On such hosts the path must have the same generation before and after.
 func (d *driver) openOnce(
 	ctx context.Context, c *conn, key string, rng storagedrivers.Range,
 ) (opened, error) {

@@ -94,8 +94,8 @@ func TestReplacedWhileOpened(t *testing.T) {
 	}
 }
 
-// TestReplacedAfterOpening: a reader keeps its object. If handles may change to another file, reading
-// a replaced object fails at its end.
+// TestReplacedAfterOpening: a reader keeps its object. If handles may change to another file,
+// reading a replaced object fails at its end.
 func TestReplacedAfterOpening(t *testing.T) {
 	t.Parallel()
 	for name, h := range map[string]*host{
@@ -195,8 +195,8 @@ func TestVanishedWhileListing(t *testing.T) {
 	test.Equal(t, len(page.Objects), 1, "listed", "objects")
 }
 
-// TestFailingFolder: a folder that fails is an error, and not an empty one. A folder below a file is
-// empty.
+// TestFailingFolder: a folder that fails is an error, and not an empty one. A folder below a file
+// is empty.
 func TestFailingFolder(t *testing.T) {
 	t.Parallel()
 	var broken atomic.Bool

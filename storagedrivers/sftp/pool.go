@@ -195,8 +195,8 @@ func (c *conn) drop() {
 	_ = c.shell.Close()
 }
 
-// timedOut waits for the end of a lost connection, and reports whether it waited too long for a byte. On
-// a busy machine that may come before watch finds the host silent.
+// timedOut waits for the end of a lost connection, and reports whether it waited too long for a
+// byte. On a busy machine that may come before watch finds the host silent.
 func (c *conn) timedOut() bool { return errors.Is(c.shell.Wait(), os.ErrDeadlineExceeded) }
 
 // watches is how often a connection is checked within the time that a host may stay silent.

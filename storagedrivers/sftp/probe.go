@@ -11,9 +11,9 @@ import (
 // abilities are the results of the experiment. Announcements of hosts do not count: some refuse the
 // links that they announce, and rename over existing files.
 type abilities struct {
-	// links: a hard link refuses an existing name; the host's file system decides it. Without links the
-	// driver checks a name before it renames, for one upload of a name at a time in this process. A
-	// refusal of the protocol's own rename would not be better: most hosts first check and then
+	// links: a hard link refuses an existing name; the host's file system decides it. Without links
+	// the driver checks a name before it renames, for one upload of a name at a time in this process.
+	// A refusal of the protocol's own rename would not be better: most hosts first check and then
 	// rename, so two processes may both succeed.
 	links   bool
 	replace bool // posix-rename replaces a file

@@ -59,8 +59,8 @@ func (d *driver) commit(ctx context.Context, u *upload) error {
 	return err
 }
 
-// naming are the locks of names during a commit. All drivers of the process share them, because two of
-// them may have the same root.
+// naming are the locks of names during a commit. All drivers of the process share them, because two
+// of them may have the same root.
 var naming locks.Names
 
 // lockName returns the name of the lock of an object.
@@ -112,8 +112,8 @@ func (d *driver) date(ctx context.Context, u *upload) error {
 	return nil
 }
 
-// nameAttempts bounds how often a name may be taken by an upload that is then rolled back or replaced, or
-// may be a folder by turns.
+// nameAttempts bounds how often a name may be taken by an upload that is then rolled back or
+// replaced, or may be a folder by turns.
 const nameAttempts = 10
 
 // name names the object, in a way that the host supports.
@@ -212,7 +212,8 @@ func (d *driver) oneFile(c *conn, u *upload) (bool, error) {
 	return other != theirs, nil
 }
 
-// create commits under a name that must be free. Without links the caller holds the lock of the name.
+// create commits under a name that must be free. Without links the caller holds the lock of the
+// name.
 func (d *driver) create(c *conn, u *upload) error {
 	if u.can.links {
 		return c.Link(u.temp, u.path)

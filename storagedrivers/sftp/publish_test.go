@@ -299,8 +299,8 @@ func (m *meeting) Read(p []byte) (int, error) {
 	return m.Reader.Read(p)
 }
 
-// TestNamedOnce: of two uploads of one name in this process, the first one stays, also where the host
-// has no links.
+// TestNamedOnce: of two uploads of one name in this process, the first one stays, also where the
+// host has no links.
 func TestNamedOnce(t *testing.T) {
 	t.Parallel()
 	h := newRequestHost(t, servers.RequestFiles{})
@@ -325,8 +325,8 @@ func TestNamedOnce(t *testing.T) {
 	}
 }
 
-// TestEmptyFolderWhileUsed: objects of a key and below it come and go at once. Each is stored, or its
-// key is invalid at that moment, or taken if it must be new.
+// TestEmptyFolderWhileUsed: objects of a key and below it come and go at once. Each is stored, or
+// its key is invalid at that moment, or taken if it must be new.
 func TestEmptyFolderWhileUsed(t *testing.T) {
 	t.Parallel()
 	d := newHost(t).driver(t, ".")

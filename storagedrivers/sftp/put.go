@@ -154,7 +154,8 @@ func (d *driver) makeTemp(ctx context.Context, c *conn, folder string) (*pkgsftp
 	return file, name, nil
 }
 
-// clear removes a folder that is in the way of a key, if all in it are folders. Others may be faster.
+// clear removes a folder that is in the way of a key, if all in it are folders. Others may be
+// faster.
 func (c *conn) clear(folder string) error {
 	reason := func(err error) error {
 		switch {

@@ -14,9 +14,9 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 
-// Sizes in bytes of the blocks that a reader requests: the first one after an offset is set, and the
-// largest. Each is twice as large as the one before. The library requests the packets of a block at
-// once.
+// Sizes in bytes of the blocks that a reader requests: the first one after an offset is set, and
+// the largest. Each is twice as large as the one before. The library requests the packets of a
+// block at once.
 const (
 	firstBlock = 256 << 10
 	maxBlock   = 1 << 20
@@ -62,8 +62,8 @@ func (r *reader) fetch(buffer []byte, offset int64) *block {
 	return b
 }
 
-// transfer fills buffer from offset on. If the handle may change its file, the last bytes only count
-// if the path has the same generation after they have arrived.
+// transfer fills buffer from offset on. If the handle may change its file, the last bytes only
+// count if the path has the same generation after they have arrived.
 func (r *reader) transfer(buffer []byte, offset int64) error {
 	n, err := r.file.ReadAt(buffer, offset)
 	switch {

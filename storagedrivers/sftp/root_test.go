@@ -161,8 +161,8 @@ func TestLevel(t *testing.T) {
 	}
 }
 
-// TestExperiment: the announcements of hosts do not count. Each host creates and replaces. The handles
-// of these are resolved by their paths.
+// TestExperiment: the announcements of hosts do not count. Each host creates and replaces. The
+// handles of these are resolved by their paths.
 func TestExperiment(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -252,8 +252,8 @@ func (r rules) PosixRename(request *pkgsftp.Request) error {
 	return r.FileCmd.(pkgsftp.PosixRenameFileCmder).PosixRename(request)
 }
 
-// TestSpaceUnknown: a host is not asked for the space by an extension that it has not announced. One that
-// closes the connection for it would break the other operations of the connection.
+// TestSpaceUnknown: a host is not asked for the space by an extension that it has not announced.
+// One that closes the connection for it would break the other operations of the connection.
 func TestSpaceUnknown(t *testing.T) {
 	t.Parallel()
 	s := startServerOf(t, func(channel io.ReadWriteCloser) error {

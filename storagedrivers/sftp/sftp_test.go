@@ -120,9 +120,9 @@ func (h *host) harness() drivertest.Harness {
 	}
 }
 
-// TestConformance: a host with everything, one whose handles are resolved by their paths, as with pkg/sftp's
-// RequestServer, and without the race detector one without links and rename over files. TestExperiment has
-// the others.
+// TestConformance: a host with everything, one whose handles are resolved by their paths, as with
+// pkg/sftp's RequestServer, and without the race detector one without links and rename over files.
+// TestExperiment has the others.
 func TestConformance(t *testing.T) {
 	for name, tt := range map[string]struct {
 		host  func() *host

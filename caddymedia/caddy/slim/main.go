@@ -1,5 +1,5 @@
-// Command slim is stock Caddy with the media plug-in, and of the storage drivers with that of local folders
-// only.
+// Command slim is stock Caddy with the media plug-in, and of the storage drivers with that of local
+// folders only.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Command api writes what other modules can use of this one: a line for each exported name, method and
-// field of the packages outside of internal, in the manner of the api files of Go itself. It is run by
-// .ci/api.
+// Command api writes what other modules can use of this one: a line for each exported name, method
+// and field of the packages outside of internal, in the manner of the api files of Go itself. It is
+// run by .ci/api.
 //
 // A line with a type that other modules cannot name, for its package is internal, ends with a mark.
 package main

@@ -34,7 +34,8 @@ func (p packages) check(t *testing.T, path, source string) *types.Package {
 	return p[path]
 }
 
-// TestDescribe: what other modules can use is written, and marked if it has a type that they cannot name.
+// TestDescribe: what other modules can use is written, and marked if it has a type that they cannot
+// name.
 func TestDescribe(t *testing.T) {
 	t.Parallel()
 	p := packages{}

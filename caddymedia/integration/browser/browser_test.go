@@ -27,7 +27,8 @@ const browserModules = "MEDIA_TEST_BROWSER"
 type facts struct {
 	// Panel is the address of the panel, with a trailing slash.
 	Panel string `json:"panel"`
-	// Service is the address of the service, without a slash at the end, if the page is of another site.
+	// Service is the address of the service, without a slash at the end, if the page is of another
+	// site.
 	Service  string `json:"service,omitempty"`
 	User     string `json:"user"`
 	Password string `json:"password"`

@@ -141,8 +141,8 @@ image_alias content {
 	browse(t, "srcset", facts{Panel: s.URL + "/", More: windows})
 }
 
-// TestTusOptions: uploads with the options of tus-js-client are whole, and refused ones are answered, over
-// each version of HTTP.
+// TestTusOptions: uploads with the options of tus-js-client are whole, and refused ones are
+// answered, over each version of HTTP.
 func TestTusOptions(t *testing.T) {
 	needsBrowser(t)
 	library, folder := browserPackage(t, "tus-js-client"), t.TempDir()
@@ -182,7 +182,8 @@ func TestTusOptions(t *testing.T) {
 	}
 }
 
-// TestClientUppy: the documented page uploads in a browser, with a ticket from the documented program.
+// TestClientUppy: the documented page uploads in a browser, with a ticket from the documented
+// program.
 func TestClientUppy(t *testing.T) {
 	needsBrowser(t)
 	uppy := browserPackage(t, "uppy")
@@ -226,7 +227,8 @@ func TestClientUppy(t *testing.T) {
 	})
 }
 
-// TestEditors: each example for an editor or widget stores an image, and shows why another one is refused.
+// TestEditors: each example for an editor or widget stores an image, and shows why another one is
+// refused.
 func TestEditors(t *testing.T) {
 	needsBrowser(t)
 	for name, packages := range map[string]map[string]string{ // the folders of npm packages, by their addresses

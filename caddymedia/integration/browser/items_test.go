@@ -31,8 +31,8 @@ file_alias notes {
 }
 `
 
-// TestBrowserItem: an item is renamed, replaced and deleted, its neighbours are shown by keyboard, and
-// it is copied in several languages.
+// TestBrowserItem: an item is renamed, replaced and deleted, its neighbours are shown by keyboard,
+// and it is copied in several languages.
 func TestBrowserItem(t *testing.T) {
 	needsBrowser(t)
 	p := site.StartPanel(t, site.Basic+replacing)
@@ -59,8 +59,8 @@ func TestBrowserSlow(t *testing.T) {
 	browse(t, "slow", panelFacts(p, map[string]any{"jpeg": []byte(sample.JPEG(t, 500, 100))}))
 }
 
-// TestBrowserNames: items with long, hostile and foreign names work like others. A name with HTML in it is
-// shown as text.
+// TestBrowserNames: items with long, hostile and foreign names work like others. A name with HTML
+// in it is shown as text.
 func TestBrowserNames(t *testing.T) {
 	needsBrowser(t)
 	const folder, odd = "<b>&amp;<i>", " <script>alert(1)<"
@@ -165,8 +165,8 @@ func TestBrowserSelect(t *testing.T) {
 	browse(t, "select", panelFacts(p, nil))
 }
 
-// TestBrowserActions: many items are deleted, moved, copied as addresses and downloaded, and folders
-// are made and deleted.
+// TestBrowserActions: many items are deleted, moved, copied as addresses and downloaded, and
+// folders are made and deleted.
 func TestBrowserActions(t *testing.T) {
 	needsBrowser(t)
 	p := site.StartPanel(t, site.Basic+"image_alias photos\nimage_alias secret {\nprivate\n}\n")
@@ -208,8 +208,8 @@ func TestBrowserTree(t *testing.T) {
 	browse(t, "tree", panelFacts(p, map[string]any{"folder": folder, "many": many}))
 }
 
-// TestBrowserQueue: failed uploads are sent again, all are cancelled, and progress is shown on other
-// pages, with the keyboard and on a phone.
+// TestBrowserQueue: failed uploads are sent again, all are cancelled, and progress is shown on
+// other pages, with the keyboard and on a phone.
 func TestBrowserQueue(t *testing.T) {
 	needsBrowser(t)
 	p := site.StartPanel(t, site.Basic+docs)

@@ -142,8 +142,8 @@ func TestBrowserRenditions(t *testing.T) {
 	browse(t, "renditions", panelFacts(p, nil))
 }
 
-// TestBrowserHealth: the configuration is downloaded, a failed server recovers, items are counted, and
-// changes are shown.
+// TestBrowserHealth: the configuration is downloaded, a failed server recovers, items are counted,
+// and changes are shown.
 func TestBrowserHealth(t *testing.T) {
 	needsBrowser(t)
 	p := site.StartPanel(t, site.Basic+archive)

@@ -16,8 +16,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestS3Uppy: the documented page of another site stores files with Uppy's plug-in for S3, also in parts,
-// with addresses of the documented program. The secret never reaches the browser.
+// TestS3Uppy: the documented page of another site stores files with Uppy's plug-in for S3, also in
+// parts, with addresses of the documented program. The secret never reaches the browser.
 func TestS3Uppy(t *testing.T) {
 	needsBrowser(t)
 	const secret, small, large, partSize = "a secret of the test", 1000, 12 << 20, 5 << 20

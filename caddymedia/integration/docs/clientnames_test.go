@@ -14,8 +14,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/integration/site"
 )
 
-// namePrograms call a client with a name: each line of the output is the message of a refusal. The clients
-// and what they need are in the other arguments.
+// namePrograms call a client with a name: each line of the output is the message of a refusal. The
+// clients and what they need are in the other arguments.
 var namePrograms = map[string]string{
 	"php": `<?php
 		require $argv[1];
@@ -64,8 +64,8 @@ for call in (lambda: images.save(name, ContentFile(b"")), lambda: images.open(na
 		foreach (['PUT', 'DELETE'] as $method) { echo media_call($method, 'image', $argv[2])['message'], "\n"; }`,
 }
 
-// refuser returns the address of a service that logs in everybody and refuses the rest. requests returns the
-// paths of those that it got.
+// refuser returns the address of a service that logs in everybody and refuses the rest. requests
+// returns the paths of those that it got.
 func refuser(t *testing.T) (address string, requests func() []string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -89,8 +89,8 @@ func refuser(t *testing.T) (address string, requests func() []string) {
 	}
 }
 
-// TestClientNames: no client sends a name whose segments would lead to another address than that of the item.
-// Codes of such segments are letters of a name.
+// TestClientNames: no client sends a name whose segments would lead to another address than that of
+// the item. Codes of such segments are letters of a name.
 func TestClientNames(t *testing.T) {
 	t.Parallel()
 	django, wordpress, existing := t.TempDir(), filepath.Join(t.TempDir(), "run.php"), filepath.Join(pages.Root(t), "caddymedia", "docs", "existing-site")

@@ -48,7 +48,8 @@ type clientExample struct {
 func TestDocsClients(t *testing.T) {
 	t.Parallel()
 	scripts, err := filepath.Glob(filepath.Join(clientFolder(t), "*"))
-	// and four pages and their module, two servers, two clients, six programs for items and four that sign
+	// and four pages and their module, two servers, two clients, six programs for items and four that
+	// sign
 	if err != nil || len(scripts) != len(clientExamples)+19 {
 		t.Fatalf("clients are %v, %v", scripts, err)
 	}
@@ -132,8 +133,8 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// TestClientKeepsToken: the example in PHP logs in once, and again when its token has expired. It keeps a
-// token for each server and account, which no other user of the system can read or plant.
+// TestClientKeepsToken: the example in PHP logs in once, and again when its token has expired. It
+// keeps a token for each server and account, which no other user of the system can read or plant.
 func TestClientKeepsToken(t *testing.T) {
 	const other = "blog"
 	s := site.Start(t, site.Basic+"account "+other+" "+site.CheapHash+"\n", "media")
@@ -277,8 +278,8 @@ func itemSite(t *testing.T, content string) (s *site.Site, remote string) {
 		"downloads {\nallow 127.0.0.1\nports "+port+"\n}\n", "media"), server.URL
 }
 
-// TestItemExamples: each program lists, moves, copies, replaces, imports and deletes images, and says
-// why something is refused.
+// TestItemExamples: each program lists, moves, copies, replaces, imports and deletes images, and
+// says why something is refused.
 func TestItemExamples(t *testing.T) {
 	img, other := sample.JPEG(t, 40, 30), sample.JPEG(t, 30, 40)
 	s, remote := itemSite(t, other)
@@ -377,8 +378,8 @@ var surroundings = map[string]string{
 		}`,
 }
 
-// counted returns the address of a proxy of a site, and a function that returns the requests since its last
-// call.
+// counted returns the address of a proxy of a site, and a function that returns the requests since
+// its last call.
 func counted(t *testing.T, s *site.Site) (address string, taken func() []string) {
 	t.Helper()
 	backend, err := url.Parse(s.URL)
@@ -520,7 +521,8 @@ func TestSignersAreAccepted(t *testing.T) {
 	}
 }
 
-// TestDocsSign: the commands of the pages print what the pages say, and addresses that are accepted.
+// TestDocsSign: the commands of the pages print what the pages say, and addresses that are
+// accepted.
 func TestDocsSign(t *testing.T) {
 	servers.Program(t, "php")
 	servers.Program(t, "curl")
@@ -551,8 +553,8 @@ func TestDocsSign(t *testing.T) {
 	}
 }
 
-// TestTicketServers: the documented programs answer logged-in users with tickets, renew a token that
-// has ended, and hide the cause of a missing ticket.
+// TestTicketServers: the documented programs answer logged-in users with tickets, renew a token
+// that has ended, and hide the cause of a missing ticket.
 func TestTicketServers(t *testing.T) {
 	for name, start := range ticketserver.All {
 		t.Run(name, func(t *testing.T) {

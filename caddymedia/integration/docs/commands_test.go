@@ -16,7 +16,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// firstUpload are the pages whose commands use the variables of one session, in the order of a reader.
+// firstUpload are the pages whose commands use the variables of one session, in the order of a
+// reader.
 var firstUpload = []string{
 	pages.Top, "http-login.md", "http-uploads.md", "http-retries.md", "http-items.md", "http-serving.md", "commands.md",
 }
@@ -297,7 +298,8 @@ func TestDocsJSON(t *testing.T) {
 // took is the time of a step in the output of a probe, and the spaces after it.
 var took = regexp.MustCompile(`[0-9.]+(µs|ms|s) +`)
 
-// TestDocsProbe: a probe of a local folder prints what the documentation shows, except for the times.
+// TestDocsProbe: a probe of a local folder prints what the documentation shows, except for the
+// times.
 func TestDocsProbe(t *testing.T) {
 	t.Parallel()
 	program, err := os.Executable()

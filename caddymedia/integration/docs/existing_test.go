@@ -16,8 +16,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestDocsPHPSite adds the service to a site of PHP-FPM as documented. Only the addresses, the folders and
-// the account differ. The addresses that the page does not name stay those of the site.
+// TestDocsPHPSite adds the service to a site of PHP-FPM as documented. Only the addresses, the
+// folders and the account differ. The addresses that the page does not name stay those of the site.
 func TestDocsPHPSite(t *testing.T) {
 	php, pool, folder := servers.Program(t, "php-fpm*"), servers.FreeAddress(t), t.TempDir()
 	for name, content := range map[string]string{
@@ -111,8 +111,9 @@ func mediaOf(t *testing.T, config, account, root string) string {
 	return strings.NewReplacer(hash, "account "+site.APIKey+" "+site.CheapHash, "/srv/media", root).Replace(media)
 }
 
-// wordPress has the functions of WordPress that the plug-in for the media library uses. Its attachments are
-// the files in the arguments; the one called page.php is refused. The last argument is what is done.
+// wordPress has the functions of WordPress that the plug-in for the media library uses. Its
+// attachments are the files in the arguments; the one called page.php is refused. The last argument
+// is what is done.
 const wordPress = `<?php
 const MEDIA_API_KEY = "KEY", MEDIA_PASSWORD = "PASSWORD";
 define("MEDIA_SERVER", getenv("MEDIA_SERVER"));
@@ -169,8 +170,8 @@ for ($id = 2; $id < count($argv); $id++) {
 }
 `
 
-// TestDocsWordPress: the plug-in stores attachments in the service, shows them and their sizes from there,
-// and deletes them. One that the service refuses stays with WordPress.
+// TestDocsWordPress: the plug-in stores attachments in the service, shows them and their sizes from
+// there, and deletes them. One that the service refuses stays with WordPress.
 func TestDocsWordPress(t *testing.T) {
 	config := pages.Example(t, "existing-site.md", "caddyfile", "{\n\tmedia {\n\t\taccount wordpress")
 	s := site.Start(t, mediaOf(t, config, "wordpress", "$ROOT"), "media")

@@ -110,8 +110,8 @@ func wrap(first, text string) string {
 	}
 }
 
-// TestDocsComparison: each word in backticks that the comparison says of this program is an option, a
-// driver, a token store, a directive or an endpoint. The row of storages has all drivers.
+// TestDocsComparison: each word in backticks that the comparison says of this program is an option,
+// a driver, a token store, a directive or an endpoint. The row of storages has all drivers.
 func TestDocsComparison(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{
@@ -272,15 +272,16 @@ func optionCell(o options.Option) string {
 	return cell
 }
 
-// TestDocsSettings: the grammar of all options names those of the app, its accounts, storages, aliases and
-// limits, and no others. A table describes each.
+// TestDocsSettings: the grammar of all options names those of the app, its accounts, storages,
+// aliases and limits, and no others. A table describes each.
 func TestDocsSettings(t *testing.T) {
 	t.Parallel()
 	_, grammar, _ := strings.Cut(pages.Text(t, "configuration.md"), "## All options")
 	_, grammar, _ = strings.Cut(grammar, "\tmedia {\n")
 	grammar, _, _ = strings.Cut(grammar, "\n\t}\n")
 	lines, described := grammarLines(grammar), firstCells(t)
-	// Arguments have no lines, and lines that begin a part of the configuration are no options of a struct.
+	// Arguments have no lines, and lines that begin a part of the configuration are no options of a
+	// struct.
 	for _, word := range []string{
 		"account password_hash", "image_alias renditions", "resumable off", "storage cache folder", "file_alias private public",
 	} {
@@ -340,7 +341,8 @@ func firstCells(t *testing.T) map[string]bool {
 	return names
 }
 
-// grammarLines returns the first words of the lines of a grammar, each behind the words of its blocks.
+// grammarLines returns the first words of the lines of a grammar, each behind the words of its
+// blocks.
 func grammarLines(grammar string) map[string]bool {
 	lines, blocks := map[string]bool{}, []string{""}
 	for line := range strings.Lines(grammar) {

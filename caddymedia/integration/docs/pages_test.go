@@ -133,8 +133,9 @@ func TestDocsPackages(t *testing.T) {
 	}
 }
 
-// TestPackageComments: the comment of a package says in three sentences what the package is for, what it is
-// not for, and where to begin. Programs, registrations of drivers and tests of whole programs need none.
+// TestPackageComments: the comment of a package says in three sentences what the package is for,
+// what it is not for, and where to begin. Programs, registrations of drivers and tests of whole
+// programs need none.
 func TestPackageComments(t *testing.T) {
 	t.Parallel()
 	sentence, begin := regexp.MustCompile(`[.?!](\s|$)`), regexp.MustCompile(`\b[Bb]egin\s+with\b`)
@@ -201,9 +202,9 @@ func TestDocsPages(t *testing.T) {
 	}
 }
 
-// TestDocsFirstScreen: README.md begins with two commands that work in a checkout, each alone in its block so
-// that .ci/run finds it. The lines for an existing site follow. Before them is the download of a published
-// version.
+// TestDocsFirstScreen: README.md begins with two commands that work in a checkout, each alone in
+// its block so that .ci/run finds it. The lines for an existing site follow. Before them is the
+// download of a published version.
 func TestDocsFirstScreen(t *testing.T) {
 	t.Parallel()
 	blocks := pages.Blocks(t, pages.Top)
@@ -223,8 +224,8 @@ func TestDocsFirstScreen(t *testing.T) {
 	}
 }
 
-// TestDocsMessages: the messages of the page about troubles are in the code, but for those of Caddy and the
-// system. "..." stands for names.
+// TestDocsMessages: the messages of the page about troubles are in the code, but for those of Caddy
+// and the system. "..." stands for names.
 func TestDocsMessages(t *testing.T) {
 	t.Parallel()
 	foreign := map[string]bool{
@@ -299,8 +300,8 @@ func TestDocsCommands(t *testing.T) {
 	}
 }
 
-// TestWorkflowsPinActions: a workflow names each action by the hash of a commit, because a tag can be moved,
-// with its version as a comment, and all workflows name the same one.
+// TestWorkflowsPinActions: a workflow names each action by the hash of a commit, because a tag can
+// be moved, with its version as a comment, and all workflows name the same one.
 func TestWorkflowsPinActions(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(pages.Root(t), ".github", "workflows", "*.yml"))
@@ -330,9 +331,9 @@ func TestWorkflowsPinActions(t *testing.T) {
 	}
 }
 
-// TestProgramsAreOptional: Go code starts by a fixed name no program but go. Tests ask servers.Program for
-// others, which skips a test without its program, or servers.Installed, and CONTRIBUTING.md names them.
-// .ci/run shows it in an environment with nothing but Go.
+// TestProgramsAreOptional: Go code starts by a fixed name no program but go. Tests ask
+// servers.Program for others, which skips a test without its program, or servers.Installed, and
+// CONTRIBUTING.md names them. .ci/run shows it in an environment with nothing but Go.
 func TestProgramsAreOptional(t *testing.T) {
 	t.Parallel()
 	set, started := token.NewFileSet(), 0
@@ -382,7 +383,8 @@ func TestProgramsAreOptional(t *testing.T) {
 	}
 }
 
-// qualified returns the name of a function or type. That of another package has the package's name before it.
+// qualified returns the name of a function or type. That of another package has the package's name
+// before it.
 func qualified(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.SelectorExpr:
@@ -431,8 +433,8 @@ func goPackages(t *testing.T, set *token.FileSet) map[string][]*ast.File {
 // action is an action of a template in a line of prose or of a comment.
 var action = regexp.MustCompile("`([^`\n]*\\{\\{(?:[^`\n])*\\}\\}[^`\n]*)`")
 
-// TestDocsTemplates: Caddy renders each template of the documentation, and each one of the comment that
-// Caddy's own documentation shows. The aliases and items that they name exist.
+// TestDocsTemplates: Caddy renders each template of the documentation, and each one of the comment
+// that Caddy's own documentation shows. The aliases and items that they name exist.
 func TestDocsTemplates(t *testing.T) { // not parallel: Caddy has globals
 	const source = "caddymedia/internal/plugin/functions.go"
 	templates := map[string]string{}

@@ -20,8 +20,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestDocsSites runs the documented sites in PHP and Node, from the form to the deletion. Only the addresses,
-// the folders and the account differ.
+// TestDocsSites runs the documented sites in PHP and Node, from the form to the deletion. Only the
+// addresses, the folders and the account differ.
 func TestDocsSites(t *testing.T) {
 	for name, start := range map[string]func(t *testing.T, folder, server string) (block string){"PHP": startPHP, "Node": startNode} {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +39,8 @@ func TestDocsSites(t *testing.T) {
 	}
 }
 
-// startPHP starts PHP-FPM with the pages of the site, and returns the lines of its block in the Caddyfile.
+// startPHP starts PHP-FPM with the pages of the site, and returns the lines of its block in the
+// Caddyfile.
 func startPHP(t *testing.T, folder, server string) string {
 	t.Helper()
 	fpm, php := servers.Program(t, "php-fpm*"), servers.Program(t, "php")
@@ -186,8 +187,8 @@ func walk(t *testing.T, c *site.Child, client *http.Client, base, suffix string)
 	site.MustHaveOnly(t, c.Root, "file/invoices/17/2026-17.pdf")
 }
 
-// clientCalls are programs that call the client in PHP and in JavaScript. The arguments are the client, and
-// the paths of an image, and of another file. Each prints the same lines.
+// clientCalls are programs that call the client in PHP and in JavaScript. The arguments are the
+// client, and the paths of an image, and of another file. Each prints the same lines.
 var clientCalls = map[string]string{
 	"php": `<?php
 		[, $client, $image, $paper] = $argv;
@@ -248,8 +249,9 @@ var clientCalls = map[string]string{
 		await show(() => media.sign('file', 'content', ['cv.pdf']));`,
 }
 
-// TestClientCalls: the clients in PHP and JavaScript have the same methods, log in once, and tell refusals of
-// a user's files from other failures. That in PHP takes each form of $_FILES, and names the errors of PHP.
+// TestClientCalls: the clients in PHP and JavaScript have the same methods, log in once, and tell
+// refusals of a user's files from other failures. That in PHP takes each form of $_FILES, and names
+// the errors of PHP.
 func TestClientCalls(t *testing.T) {
 	const refusals = `["one.jpg","two.jpg"]
 ["cv.pdf"]

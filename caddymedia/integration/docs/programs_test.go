@@ -99,8 +99,8 @@ func TestDocsGo(t *testing.T) {
 	}
 }
 
-// TestDocsDriverRecipe follows the first two steps to a driver, in another module: the code is formatted, has
-// no name of the driver that it comes from, and passes the conformance suite.
+// TestDocsDriverRecipe follows the first two steps to a driver, in another module: the code is
+// formatted, has no name of the driver that it comes from, and passes the conformance suite.
 func TestDocsDriverRecipe(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a module")
@@ -129,8 +129,8 @@ func TestDocsDriverRecipe(t *testing.T) {
 	}
 }
 
-// buildProgram builds a program of this folder as another module, with commands in which FOLDER is a new
-// folder. Its go.mod requires the same versions as this module, so nothing is downloaded.
+// buildProgram builds a program of this folder as another module, with commands in which FOLDER is
+// a new folder. Its go.mod requires the same versions as this module, so nothing is downloaded.
 func buildProgram(t *testing.T, name, commands string) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), name)
@@ -271,8 +271,8 @@ go build
 	}
 }
 
-// netConfig writes the configuration of the program: a bucket, a host and a file for tokens. It returns
-// the path.
+// netConfig writes the configuration of the program: a bucket, a host and a file for tokens. It
+// returns the path.
 func netConfig(t *testing.T) string {
 	t.Helper()
 	bucket := site.StartS3(t)

@@ -25,8 +25,8 @@ func published(t *testing.T) bool {
 	return strings.HasPrefix(title[1], "v")
 }
 
-// TestDocsReleases: while no version is published, no page leads to what needs one. From the first version
-// on, no page says that there is none.
+// TestDocsReleases: while no version is published, no page leads to what needs one. From the first
+// version on, no page says that there is none.
 func TestDocsReleases(t *testing.T) {
 	t.Parallel()
 	for _, page := range append(pages.All(t), githubPages(t)...) {
@@ -40,8 +40,8 @@ func TestDocsReleases(t *testing.T) {
 	}
 }
 
-// TestFirstVersion: .release/first-version leaves no mark on any page, README.md then begins with a download,
-// and has all that .ci/release checks after the publication.
+// TestFirstVersion: .release/first-version leaves no mark on any page, README.md then begins with a
+// download, and has all that .ci/release checks after the publication.
 func TestFirstVersion(t *testing.T) {
 	t.Parallel()
 	if published(t) {

@@ -27,7 +27,8 @@ type s3Site struct {
 	system                  bool // whether the programs are those of the system
 }
 
-// newS3Site starts the site as documented. Only its address, the folder of the storage and the secret differ.
+// newS3Site starts the site as documented. Only its address, the folder of the storage and the
+// secret differ.
 func newS3Site(t *testing.T, scheme string) *s3Site {
 	t.Helper()
 	const root, host = "/srv/media", "s3.example.com {"
@@ -74,8 +75,8 @@ func script(t *testing.T, name string) string {
 	return filepath.Join(pages.Root(t), "caddymedia", "integration", "docs", name)
 }
 
-// s3Programs run the programs of the page, and others that come from Debian or npm: they store, list, copy,
-// read and delete items, large ones in parts too.
+// s3Programs run the programs of the page, and others that come from Debian or npm: they store,
+// list, copy, read and delete items, large ones in parts too.
 var s3Programs = map[string]func(t *testing.T, s *s3Site){
 	"aws": func(t *testing.T, s *s3Site) {
 		if out := s.run(t, pages.Example(t, s3Page, "sh", "aws ")); !strings.Contains(out, "2026/report.pdf") {
@@ -174,15 +175,16 @@ func (s *s3Site) needsModule(t *testing.T, module string) {
 	}
 }
 
-// example writes an example of the page into the folder, with the address and the secret of the site.
+// example writes an example of the page into the folder, with the address and the secret of the
+// site.
 func (s *s3Site) example(t *testing.T, name, language, text string) {
 	t.Helper()
 	own := strings.NewReplacer("https://s3.example.com", s.address, "the secret", s3Secret)
 	site.PutFile(t, filepath.Join(s.folder, filepath.FromSlash(name)), own.Replace(pages.Example(t, s3Page, language, text)))
 }
 
-// TestS3Programs: over HTTP, and over TLS, where some send their bodies in another form. Those in Python are
-// also the older ones of the system.
+// TestS3Programs: over HTTP, and over TLS, where some send their bodies in another form. Those in
+// Python are also the older ones of the system.
 func TestS3Programs(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"http", "https"} {

@@ -16,8 +16,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestDocsMoving serves an existing folder as documented. Only the names of the folder, the host and
-// the account differ.
+// TestDocsMoving serves an existing folder as documented. Only the names of the folder, the host
+// and the account differ.
 func TestDocsMoving(t *testing.T) {
 	const folder, host = "/var/www/uploads", "media.example.com {"
 	config := pages.Example(t, "moving.md", "caddyfile", "prefix /\n")
@@ -158,8 +158,8 @@ func TestDocsPanel(t *testing.T) {
 	}
 }
 
-// TestDocsUpgradeResumed: a program that would not start with the saved configuration says so when it
-// validates that file, and not when it validates the Caddyfile.
+// TestDocsUpgradeResumed: a program that would not start with the saved configuration says so when
+// it validates that file, and not when it validates the Caddyfile.
 func TestDocsUpgradeResumed(t *testing.T) {
 	t.Parallel()
 	c := site.NewChild(t)

@@ -176,10 +176,11 @@ func (n *node) put(t *testing.T, kind, name, content string) {
 	}
 }
 
-// TestKillDuringChanges kills a Caddy at random moments while it moves, copies, replaces and deletes items,
-// and starts it again with other sizes of renditions. Each item is whole, under the old name, the new one or
-// both, with its own variant and renditions. A repetition of the requests completes them, and no variant or
-// rendition is left of a missing item. MEDIA_TEST_ROUNDS sets the number of rounds.
+// TestKillDuringChanges kills a Caddy at random moments while it moves, copies, replaces and
+// deletes items, and starts it again with other sizes of renditions. Each item is whole, under the
+// old name, the new one or both, with its own variant and renditions. A repetition of the requests
+// completes them, and no variant or rendition is left of a missing item. MEDIA_TEST_ROUNDS sets the
+// number of rounds.
 func TestKillDuringChanges(t *testing.T) {
 	t.Parallel()
 	for _, driver := range []site.RemoteDriver{local, {Name: "s3", Start: site.StartS3}} {
@@ -359,8 +360,8 @@ func (k *killing) prepare(t *testing.T, prefix string) (victims []victim, sets [
 	return victims, sets
 }
 
-// item returns an item, which is whole. Its variant is that of the item, and missing with it. So are its
-// renditions. Unless it may be incomplete, it has a variant.
+// item returns an item, which is whole. Its variant is that of the item, and missing with it. So
+// are its renditions. Unless it may be incomplete, it has a variant.
 func (k *killing) item(t *testing.T, kind, name string, mayBeIncomplete bool) string {
 	t.Helper()
 	if kind == "file" {

@@ -16,14 +16,14 @@ import (
 	"github.com/caddymedia/media/caddymedia/integration/site"
 )
 
-// TestRaces moves, copies, replaces and deletes the same two items by several requests at the same time. The
-// answers and the final items must be those of the same requests one after the other, in some order, except
-// that a copy reads first and writes later. Of the requests with the entity tag of the old item, exactly one
-// changes it. MEDIA_TEST_ROUNDS sets the number of rounds.
+// TestRaces moves, copies, replaces and deletes the same two items by several requests at the same
+// time. The answers and the final items must be those of the same requests one after the other, in
+// some order, except that a copy reads first and writes later. Of the requests with the entity tag
+// of the old item, exactly one changes it. MEDIA_TEST_ROUNDS sets the number of rounds.
 //
-// On two nodes that is so where the backend compares. A folder does not. versitygw compares, but not
-// in one step with the change, and fake-gcs-server ignores conditions of deletions. There, only whole
-// items are guaranteed, and the deviations are counted.
+// On two nodes that is so where the backend compares. A folder does not. versitygw compares, but
+// not in one step with the change, and fake-gcs-server ignores conditions of deletions. There, only
+// whole items are guaranteed, and the deviations are counted.
 //
 // Images are raced like files. Afterwards each one has its own variant.
 func TestRaces(t *testing.T) {
@@ -225,8 +225,9 @@ type step struct {
 	read  *string
 }
 
-// steps returns the steps of the changes. A node does not see the locks of another one, which may thus
-// change the items between the steps of a transfer. A copy does not lock the item that it reads.
+// steps returns the steps of the changes. A node does not see the locks of another one, which may
+// thus change the items between the steps of a transfer. A copy does not lock the item that it
+// reads.
 func (r *race) steps() []*step {
 	var steps []*step
 	for _, c := range r.changes {

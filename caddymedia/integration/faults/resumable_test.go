@@ -224,9 +224,9 @@ image_alias over {
 }
 `
 
-// TestCrashInFinish kills a Caddy when it has received all bytes of uploads. Package tus has a test that ends
-// a process after each operation of the storage. After the restart alone, every image is stored once, with
-// its variant.
+// TestCrashInFinish kills a Caddy when it has received all bytes of uploads. Package tus has a test
+// that ends a process after each operation of the storage. After the restart alone, every image is
+// stored once, with its variant.
 func TestCrashInFinish(t *testing.T) {
 	t.Parallel()
 	c := site.NewChild(t)

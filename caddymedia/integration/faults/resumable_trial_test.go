@@ -362,7 +362,8 @@ type trial struct {
 	reloads int
 }
 
-// media returns the lines of the global option media. Loading it again with another round is a change.
+// media returns the lines of the global option media. Loading it again with another round is a
+// change.
 func (r *trial) media(round int, expires string) string {
 	tokens := ""
 	if r.redis != nil {

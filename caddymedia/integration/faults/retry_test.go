@@ -116,8 +116,8 @@ func (r *forms) run(t *testing.T) {
 	}
 }
 
-// tornConn is a connection of a client. It is cut before the first byte of every second answer, and within 20
-// ms of every fourth request.
+// tornConn is a connection of a client. It is cut before the first byte of every second answer, and
+// within 20 ms of every fourth request.
 type tornConn struct {
 	net.Conn
 	fate int // of the next answer
@@ -253,8 +253,8 @@ func (r *forms) check(t *testing.T) {
 	}
 }
 
-// TestLostAnswers cuts half of the answers after the commit. Exactly as many items are stored as are
-// acknowledged.
+// TestLostAnswers cuts half of the answers after the commit. Exactly as many items are stored as
+// are acknowledged.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	for name, storage := range storages {
@@ -287,8 +287,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestTwoNodes repeats each request at any of two Caddys that share the storage and one Redis, and kills
-// them in turn. What the dead one held is soon free.
+// TestTwoNodes repeats each request at any of two Caddys that share the storage and one Redis, and
+// kills them in turn. What the dead one held is soon free.
 func TestTwoNodes(t *testing.T) {
 	t.Parallel()
 	for name, storage := range storages {
@@ -303,8 +303,9 @@ func TestTwoNodes(t *testing.T) {
 	}
 }
 
-// TestFailover repeats requests at two Caddys while their Redis changes places with its replica. It runs
-// alone, because a busy machine may need longer for a change of the master than the token store waits.
+// TestFailover repeats requests at two Caddys while their Redis changes places with its replica. It
+// runs alone, because a busy machine may need longer for a change of the master than the token
+// store waits.
 func TestFailover(t *testing.T) {
 	address, failover := newReplicated(t)
 	r := &forms{

@@ -194,9 +194,9 @@ func TestCopyThenSwitch(t *testing.T) {
 	mustBeSame(t, c.Root, to)
 }
 
-// TestCopyOfMuchInLittleMemory copies many small items and a large one from a folder to S3 and from there to
-// SFTP. Then the alias is switched, and its addresses must answer as before. MEDIA_TEST_ITEMS sets the number
-// of items, and MEDIA_TEST_MIB the size of the large one in MiB.
+// TestCopyOfMuchInLittleMemory copies many small items and a large one from a folder to S3 and from
+// there to SFTP. Then the alias is switched, and its addresses must answer as before.
+// MEDIA_TEST_ITEMS sets the number of items, and MEDIA_TEST_MIB the size of the large one in MiB.
 func TestCopyOfMuchInLittleMemory(t *testing.T) {
 	if testing.Short() || drivertest.RaceDetector {
 		t.Skip("it moves some gibibytes")

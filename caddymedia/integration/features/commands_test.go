@@ -77,7 +77,8 @@ func newAwayChild(t *testing.T) *site.Child {
 	return site.NewChild(t, "AWAY="+servers.FreeAddress(t), "SECRET="+awaySecret)
 }
 
-// TestProbeCommand probes the storages of a file: a table, failures only, or a JSON document with all steps.
+// TestProbeCommand probes the storages of a file: a table, failures only, or a JSON document with
+// all steps.
 func TestProbeCommand(t *testing.T) {
 	t.Parallel()
 	c := newAwayChild(t)
@@ -203,8 +204,8 @@ func sweep(c *site.Child, args ...string) (names []string, totals sweepLine) {
 	return names, lines[len(lines)-1]
 }
 
-// TestSweepCommand: variants without pictures and leftovers of a killed upload are found, and removed only
-// with --delete. A storage that cannot be swept does not stop the others.
+// TestSweepCommand: variants without pictures and leftovers of a killed upload are found, and
+// removed only with --delete. A storage that cannot be swept does not stop the others.
 func TestSweepCommand(t *testing.T) {
 	t.Parallel()
 	c := site.NewChild(t)
@@ -290,8 +291,8 @@ func TestSweepCommand(t *testing.T) {
 	wantThere(true, stays...)
 }
 
-// TestSweepCommandResumable: expired resumable uploads, the results of finished ones and data without an
-// upload are shown, and removed with --delete. Others stay.
+// TestSweepCommandResumable: expired resumable uploads, the results of finished ones and data
+// without an upload are shown, and removed with --delete. Others stay.
 func TestSweepCommandResumable(t *testing.T) {
 	t.Parallel()
 	c := site.NewChild(t)
@@ -463,8 +464,8 @@ func wantVariants(t *testing.T, folder string, pictures ...string) {
 	}
 }
 
-// TestVariantsCommandFile: the command works with a configuration file, with small limits on workers and
-// queue, and explains impossible requests.
+// TestVariantsCommandFile: the command works with a configuration file, with small limits on
+// workers and queue, and explains impossible requests.
 func TestVariantsCommandFile(t *testing.T) {
 	t.Parallel()
 	c := site.NewChild(t)

@@ -152,8 +152,8 @@ func TestDottedHeaders(t *testing.T) {
 	s.WantNothing(t)
 }
 
-// TestCORS: a page of another origin may use the service over every version of HTTP, and read errors
-// that Caddy writes. A reload ends it.
+// TestCORS: a page of another origin may use the service over every version of HTTP, and read
+// errors that Caddy writes. A reload ends it.
 func TestCORS(t *testing.T) {
 	const page = "https://www.example.com"
 	config := site.Config{
@@ -202,8 +202,8 @@ func TestCORS(t *testing.T) {
 	}
 }
 
-// TestExpectContinue: a client that asks before sending a body gets the refusal at once, and else is asked
-// for it.
+// TestExpectContinue: a client that asks before sending a body gets the refusal at once, and else
+// is asked for it.
 func TestExpectContinue(t *testing.T) {
 	s := site.Start(t, site.Basic+"limits {\nmax_body 64KiB\n}\n", "media")
 	token := s.Token(t, site.APIKey)

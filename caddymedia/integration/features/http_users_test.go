@@ -216,8 +216,8 @@ func TestUsersOfBasicAuth(t *testing.T) {
 	}
 }
 
-// TestUsersOfForwardAuth: the same with an identity provider, which knows users by a cookie. Neither a
-// client's own header nor a failed login makes a user.
+// TestUsersOfForwardAuth: the same with an identity provider, which knows users by a cookie.
+// Neither a client's own header nor a failed login makes a user.
 func TestUsersOfForwardAuth(t *testing.T) {
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		session, err := r.Cookie("session")

@@ -29,7 +29,8 @@ func withVariants(t *testing.T, block string, more ...string) *site.Site {
 	return site.Start(t, site.Account+site.AtRoot+"}\nimage_alias content {\nwebp\n"+strings.Join(more, "\n")+"\n}", block)
 }
 
-// fetchVariant fetches the variant named in an answer, which must have exactly the documented address.
+// fetchVariant fetches the variant named in an answer, which must have exactly the documented
+// address.
 func fetchVariant(t *testing.T, s *site.Site, of site.Stored) string {
 	t.Helper()
 	if of.WebP != of.FullPath+".webp" {
@@ -42,8 +43,8 @@ func fetchVariant(t *testing.T, s *site.Site, of site.Stored) string {
 	return r.Body
 }
 
-// countVariants returns how many variants of the alias content had a result, according to the metrics.
-// The site must serve them as /metrics.
+// countVariants returns how many variants of the alias content had a result, according to the
+// metrics. The site must serve them as /metrics.
 func countVariants(t *testing.T, s *site.Site, result string) int {
 	t.Helper()
 	r := s.Get(t, "/metrics")

@@ -94,9 +94,9 @@ file_alias over {
 // onDefault are the aliases content for configurations with several storages.
 const onDefault = "image_alias content {\nstorage default\nwebp\n}\nfile_alias content {\nstorage default\n}\n"
 
-// TestChangesAreReported: every change of an item is an event and a line of the audit log, once, with actor
-// and origin. The log is the documented one, in another file. Names are written unchanged, whatever they
-// contain.
+// TestChangesAreReported: every change of an item is an event and a line of the audit log, once,
+// with actor and origin. The log is the documented one, in another file. Names are written
+// unchanged, whatever they contain.
 func TestChangesAreReported(t *testing.T) {
 	const place, tricky = "/var/log/caddy/media-audit.log", "{env.HOME} a\"b.txt"
 	block, written := pages.Example(t, "metrics.md", "caddyfile", "log audit {"), filepath.Join(site.TempFolder(t), "audit.log")
@@ -206,9 +206,9 @@ func TestChangesAreReported(t *testing.T) {
 	}
 }
 
-// TestConfigurationIsAudited: each change of the configuration in the panel is a line of the audit log and
-// one of the last changes, with the names of the options, and without their values. A refused one, and one
-// that changes nothing, is not.
+// TestConfigurationIsAudited: each change of the configuration in the panel is a line of the audit
+// log and one of the last changes, with the names of the options, and without their values. A
+// refused one, and one that changes nothing, is not.
 func TestConfigurationIsAudited(t *testing.T) {
 	const place = "/var/log/caddy/media-audit.log"
 	block, written := pages.Example(t, "metrics.md", "caddyfile", "log audit {"), filepath.Join(site.TempFolder(t), "audit.log")

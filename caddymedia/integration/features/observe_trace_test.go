@@ -147,8 +147,8 @@ func (p traceParent) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// tracedChild runs the documented site with tracing. It also returns a collector, and a function that
-// returns a client with a new trace.
+// tracedChild runs the documented site with tracing. It also returns a collector, and a function
+// that returns a client with a new trace.
 func tracedChild(t *testing.T, media string) (*site.Child, *collector, func() (*site.Client, traceParent)) {
 	t.Helper()
 	sent := newCollector(t)
@@ -181,8 +181,8 @@ func tracedChild(t *testing.T, media string) (*site.Child, *collector, func() (*
 	}
 }
 
-// TestTraces: the trace of the client continues in a Caddy that sends its spans to a collector, and the span
-// of the request is the root of the service's spans. They have no secrets.
+// TestTraces: the trace of the client continues in a Caddy that sends its spans to a collector, and
+// the span of the request is the root of the service's spans. They have no secrets.
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	const secret = "not-for-eyes"

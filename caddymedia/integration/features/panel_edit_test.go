@@ -182,8 +182,8 @@ type made struct {
 	APIKey                  string `json:"api_key"`
 }
 
-// TestPanelAccounts creates an account with a working password that is shown once, changes it, and removes
-// the account. Each change revokes the tokens that it must.
+// TestPanelAccounts creates an account with a working password that is shown once, changes it, and
+// removes the account. Each change revokes the tokens that it must.
 func TestPanelAccounts(t *testing.T) {
 	p := site.StartPanel(t, site.Basic)
 	upload := func(token string, want int) {

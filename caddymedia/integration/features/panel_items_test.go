@@ -12,8 +12,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/integration/site"
 )
 
-// TestPanelItems: an editor uploads an item by a form, previews and deletes it. Its thumbnail is stored, and
-// it has the addresses of its renditions.
+// TestPanelItems: an editor uploads an item by a form, previews and deletes it. Its thumbnail is
+// stored, and it has the addresses of its renditions.
 func TestPanelItems(t *testing.T) {
 	p := site.StartPanel(t, site.Account+site.LocalDefault+"image_alias content {\nwebp\nrendition tiny 10x10\n}\nfile_alias content\n")
 	form := site.Form(site.File("photo.jpg", sample.JPEG(t, 640, 480)))

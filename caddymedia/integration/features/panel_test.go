@@ -29,8 +29,8 @@ var panelSpellings = []string{
 	"/api/session/", "/API/session", "/api/session.", "/api\\session", "/api/config/storages%2fdefault", "/api/storages?x", "/;x", ".", "%20", "%00",
 }
 
-// TestPanelNeedsAuthentication: without a login no route answers under any spelling, below every base, and
-// whatever the site passes to the panel.
+// TestPanelNeedsAuthentication: without a login no route answers under any spelling, below every
+// base, and whatever the site passes to the panel.
 func TestPanelNeedsAuthentication(t *testing.T) {
 	for name, c := range map[string]struct{ block, base string }{
 		"no authentication":           {"media_admin", "/media-admin"},
@@ -63,8 +63,8 @@ func TestPanelNeedsAuthentication(t *testing.T) {
 	}
 }
 
-// wantNoAnswer sends a request of each method, and returns how many the panel has refused. It expects the
-// others to be of no handler.
+// wantNoAnswer sends a request of each method, and returns how many the panel has refused. It
+// expects the others to be of no handler.
 func wantNoAnswer(t *testing.T, p *site.Panel, base, route string) (refused int) {
 	t.Helper()
 	if !strings.HasPrefix(base+route, "/") {
@@ -167,8 +167,8 @@ var panelChanges = []struct{ method, route, body string }{
 	{http.MethodPatch, "session", ""},
 }
 
-// TestPanelUploader: an uploader uses items of the aliases of the line on a whole site. No other route
-// answers, and none shows anything of the configuration.
+// TestPanelUploader: an uploader uses items of the aliases of the line on a whole site. No other
+// route answers, and none shows anything of the configuration.
 func TestPanelUploader(t *testing.T) {
 	p := site.StartPanelConfig(t, site.Config{
 		Media: site.Basic + "file_alias hidden\n", Site: site.UploaderBlock, Global: "admin " + servers.FreeAddress(t),
@@ -214,8 +214,8 @@ func TestPanelUploader(t *testing.T) {
 	}
 }
 
-// TestPanelRefusesChanges: neither a viewer nor a page of another site, in the browser of an editor, can
-// change anything.
+// TestPanelRefusesChanges: neither a viewer nor a page of another site, in the browser of an
+// editor, can change anything.
 func TestPanelRefusesChanges(t *testing.T) {
 	p := site.StartPanel(t, site.Basic)
 	p.UploadFile(t, site.File("small.txt", "x")).One(t)
@@ -373,8 +373,8 @@ func TestPanelWithoutAdmin(t *testing.T) {
 	}
 }
 
-// TestPanelRefusesConfigurations: errors in the options of a panel are named. A constant user name, for
-// example because a brace is missing, would open the panel to everyone.
+// TestPanelRefusesConfigurations: errors in the options of a panel are named. A constant user name,
+// for example because a brace is missing, would open the panel to everyone.
 func TestPanelRefusesConfigurations(t *testing.T) {
 	s := site.Start(t, site.Basic, "media")
 	wants := map[string]string{

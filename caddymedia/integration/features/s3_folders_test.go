@@ -13,8 +13,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestFoldersOfClients: on the real server of each driver, a folder that a client of S3 has made stays
-// without items, and another one is in no list without them.
+// TestFoldersOfClients: on the real server of each driver, a folder that a client of S3 has made
+// stays without items, and another one is in no list without them.
 func TestFoldersOfClients(t *testing.T) {
 	t.Parallel()
 	site.EachRemote(t, func(t *testing.T, p site.Backend) {

@@ -43,8 +43,8 @@ func TestRegistered(t *testing.T) {
 }
 `
 
-// service is the test of a program in a module of its own, without Caddy, whose driver and token store are
-// its own too. The store is that of the example of tokentest.
+// service is the test of a program in a module of its own, without Caddy, whose driver and token
+// store are its own too. The store is that of the example of tokentest.
 const service = `package shelf_test
 
 import (
@@ -151,7 +151,8 @@ func TestWithoutCaddy(t *testing.T) {
 }
 `
 
-// inModule runs the tests of a module of its own, made by commands from this folder. FOLDER is its place.
+// inModule runs the tests of a module of its own, made by commands from this folder. FOLDER is its
+// place.
 func inModule(t *testing.T, file, test, commands string) {
 	t.Helper()
 	if testing.Short() {
@@ -178,15 +179,16 @@ go test`, "FOLDER", folder))
 	}
 }
 
-// TestModule: the driver passes the conformance suite in another module, where one call registers it.
+// TestModule: the driver passes the conformance suite in another module, where one call registers
+// it.
 func TestModule(t *testing.T) {
 	t.Parallel()
 	inModule(t, "shelf_test.go", conformance,
 		`sed -e 's/^package guest_test/package shelf/' -e 's/driver_test\.go/driver.go/' driver_test.go >FOLDER/driver.go`)
 }
 
-// TestProgram: a program in another module runs the service without Caddy, with a driver, a token store and
-// an observer of its own.
+// TestProgram: a program in another module runs the service without Caddy, with a driver, a token
+// store and an observer of its own.
 func TestProgram(t *testing.T) {
 	t.Parallel()
 	inModule(t, "service_test.go", service,

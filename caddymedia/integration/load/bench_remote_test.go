@@ -25,8 +25,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// BenchmarkFarList lists 10,000 items of one folder on servers that are far away: the first page of 100,
-// all pages of 200, and a search that finds nothing.
+// BenchmarkFarList lists 10,000 items of one folder on servers that are far away: the first page of
+// 100, all pages of 200, and a search that finds nothing.
 func BenchmarkFarList(b *testing.B) {
 	for _, kind := range site.RemoteDrivers {
 		b.Run(kind.Name, func(b *testing.B) {
@@ -72,10 +72,11 @@ func fillFar(b *testing.B, p site.Backend) {
 	}
 }
 
-// BenchmarkManyItems lists 1,000,000 items, or MEDIA_BENCH_ITEMS, of one folder or of 1,000 folders: the
-// first page, once more, and all pages of 200 or those of two minutes, each name once and in order. A
-// search in all of them goes on at its cursors. The memory of the service is sampled before, at its peak
-// and afterwards. MEDIA_BENCH_DIR selects the disk of the local folder, and TMPDIR that of versitygw.
+// BenchmarkManyItems lists 1,000,000 items, or MEDIA_BENCH_ITEMS, of one folder or of 1,000
+// folders: the first page, once more, and all pages of 200 or those of two minutes, each name once
+// and in order. A search in all of them goes on at its cursors. The memory of the service is
+// sampled before, at its peak and afterwards. MEDIA_BENCH_DIR selects the disk of the local folder,
+// and TMPDIR that of versitygw.
 func BenchmarkManyItems(b *testing.B) {
 	number := site.Number(b, "MEDIA_BENCH_ITEMS", 1_000_000)
 	for _, folders := range []int{1, 1000} {
@@ -176,8 +177,8 @@ func (s *remoteBench) page(b *testing.B, query string) (page itemPage) {
 	return page
 }
 
-// walk lists all pages, which have number items, and returns how many pages there are. It passes each
-// item to each, if that is not nil, and ends if each returns false.
+// walk lists all pages, which have number items, and returns how many pages there are. It passes
+// each item to each, if that is not nil, and ends if each returns false.
 func (s *remoteBench) walk(b *testing.B, query string, number int, each func(int, string) bool) (pages int) {
 	b.Helper()
 	n, cursor := 0, ""
@@ -209,9 +210,9 @@ func seconds(f func()) float64 {
 }
 
 // BenchmarkRemoteUpload sends a file of 1 GiB to a server through this service, and directly with
-// rclone, to a server nearby and to one that is 20 ms away. Each iteration is one round of both. Compare
-// the ratio, which is that of the medians.
-// MEDIA_BENCH_DIR selects the disk of the spooled file.
+// rclone, to a server nearby and to one that is 20 ms away. Each iteration is one round of both.
+// Compare the ratio, which is that of the medians. MEDIA_BENCH_DIR selects the disk of the spooled
+// file.
 func BenchmarkRemoteUpload(b *testing.B) {
 	rclone := servers.Program(b, "rclone")
 	for _, kind := range site.RemoteDrivers {
@@ -225,9 +226,9 @@ func BenchmarkRemoteUpload(b *testing.B) {
 	}
 }
 
-// BenchmarkFarUpload sends files of 100 KB by one request to servers that are far away: an answer takes
-// a round trip of the given time. Each iteration uploads 1, 20 and 200 files. The data connections of
-// FTP are not delayed.
+// BenchmarkFarUpload sends files of 100 KB by one request to servers that are far away: an answer
+// takes a round trip of the given time. Each iteration uploads 1, 20 and 200 files. The data
+// connections of FTP are not delayed.
 func BenchmarkFarUpload(b *testing.B) {
 	for _, kind := range site.RemoteDrivers {
 		b.Run(kind.Name, func(b *testing.B) {
@@ -239,9 +240,9 @@ func BenchmarkFarUpload(b *testing.B) {
 	}
 }
 
-// BenchmarkFarDownload gets items from servers that are far away: one of 50 KiB without a cache, for the
-// first time with a cache, and from the cache by 16 clients, as a ratio to a local folder; and 1 MiB from
-// the middle of an item of 64 MiB that is not in the cache.
+// BenchmarkFarDownload gets items from servers that are far away: one of 50 KiB without a cache,
+// for the first time with a cache, and from the cache by 16 clients, as a ratio to a local folder;
+// and 1 MiB from the middle of an item of 64 MiB that is not in the cache.
 func BenchmarkFarDownload(b *testing.B) {
 	for _, kind := range site.RemoteDrivers {
 		b.Run(kind.Name, func(b *testing.B) {
@@ -340,8 +341,9 @@ func (s *remoteBench) rate(b *testing.B, address string) float64 {
 	return clients * each / time.Since(begin).Seconds()
 }
 
-// BenchmarkFarLargeUpload sends a file of 256 MiB at 32 MiB/s to servers that are far away. It reports
-// the time of the upload, and how much of it the client waits for the answer after the last byte.
+// BenchmarkFarLargeUpload sends a file of 256 MiB at 32 MiB/s to servers that are far away. It
+// reports the time of the upload, and how much of it the client waits for the answer after the last
+// byte.
 func BenchmarkFarLargeUpload(b *testing.B) {
 	const size, rate = 256 << 20, 32 << 20
 	for _, kind := range site.RemoteDrivers {

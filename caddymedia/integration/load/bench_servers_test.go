@@ -97,8 +97,8 @@ func startService(b *testing.B, dir, program string) []server {
 	return servers
 }
 
-// startBenchCaddy runs a build of the service in a child process with folders in dir, waits until it answers
-// at addr, and logs in.
+// startBenchCaddy runs a build of the service in a child process with folders in dir, waits until
+// it answers at addr, and logs in.
 func startBenchCaddy(b *testing.B, program, conf, dir, addr string) (token string, process *os.Process) {
 	b.Helper()
 	caddy := exec.CommandContext(b.Context(), program, "run", "--config", conf, "--adapter", "caddyfile")

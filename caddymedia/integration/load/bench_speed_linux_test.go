@@ -37,10 +37,10 @@ var speedWorkloads = []workload{
 }
 
 // BenchmarkSpeed measures the processor time of a request, user and system, as a ratio to that of a
-// peer that does the least for the same request: Caddy's file_server, or the multipart reader of the
-// Go library that copies to files. The peer is another process of the same binary. Each iteration is
-// a round of both, in turn, and the ratio is the median of the rounds. `.ci/speed` compares it with
-// recorded ones.
+// peer that does the least for the same request: Caddy's file_server, or the multipart reader of
+// the Go library that copies to files. The peer is another process of the same binary. Each
+// iteration is a round of both, in turn, and the ratio is the median of the rounds. `.ci/speed`
+// compares it with recorded ones.
 //
 // Ratios to a peer of the same run are comparable between machines as far as both do work of the
 // same kind. They do not show:

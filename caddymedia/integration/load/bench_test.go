@@ -28,8 +28,8 @@ import (
 // boundary separates the parts of a form.
 const boundary = "----------------------------9f1c2ab87d3e"
 
-// firstName begins with firstNumber, which has room for the number of each upload. Requests differ only in
-// this number.
+// firstName begins with firstNumber, which has room for the number of each upload. Requests differ
+// only in this number.
 const (
 	firstNumber = "file-00000000"
 	firstName   = firstNumber + ".pdf"
@@ -217,12 +217,13 @@ type server struct {
 	peers []string // the servers that it is compared with
 }
 
-// BenchmarkUpload uploads the same bytes to the same disk through this service, with and without `sync`, and
-// through the least that a handler in Caddy can do (sink). If they are installed, it does the same through
-// nginx (WebDAV's PUT) and php-fpm (move_uploaded_file). Each iteration is one round over all of them, so
-// that other load on the machine affects them equally. Compare the ratios, which are medians over the rounds,
-// not the rates: those of requests a second, and those with "-cpu" of processor time. MEDIA_BENCH_DIR selects
-// the disk, and MEDIA_BENCH_BEFORE another build of this program that takes part in each round.
+// BenchmarkUpload uploads the same bytes to the same disk through this service, with and without
+// `sync`, and through the least that a handler in Caddy can do (sink). If they are installed, it
+// does the same through nginx (WebDAV's PUT) and php-fpm (move_uploaded_file). Each iteration is
+// one round over all of them, so that other load on the machine affects them equally. Compare the
+// ratios, which are medians over the rounds, not the rates: those of requests a second, and those
+// with "-cpu" of processor time. MEDIA_BENCH_DIR selects the disk, and MEDIA_BENCH_BEFORE another
+// build of this program that takes part in each round.
 func BenchmarkUpload(b *testing.B) {
 	dir := benchDir(b)
 	floor := startSpeedPeer(b, filepath.Join(dir, "floor"), dir)
@@ -236,8 +237,8 @@ func BenchmarkUpload(b *testing.B) {
 	}
 }
 
-// BenchmarkDownload is [BenchmarkUpload] for items that 16 clients get from the service, from Caddy's
-// file_server and from nginx.
+// BenchmarkDownload is [BenchmarkUpload] for items that 16 clients get from the service, from
+// Caddy's file_server and from nginx.
 func BenchmarkDownload(b *testing.B) {
 	dir := benchDir(b)
 	ours := startOurs(b, filepath.Join(dir, "media"))[:1]

@@ -39,8 +39,8 @@ type flood struct {
 }
 
 // TestFloodOfImages: of many photographs at once, each is stored or refused with Retry-After. A
-// stored one has its variant, unless a busy machine needs longer than image_time. Memory stays within
-// its limit, and small files do not wait.
+// stored one has its variant, unless a busy machine needs longer than image_time. Memory stays
+// within its limit, and small files do not wait.
 func TestFloodOfImages(t *testing.T) {
 	for name, f := range map[string]flood{
 		"by default":            {"", 512 << 20, 50, 4000, 3000},
@@ -295,8 +295,8 @@ func sizeOfMuch(t *testing.T) int64 {
 	return int64(site.Number(t, "MEDIA_TEST_MIB", 256)) << 20
 }
 
-// moveMuch uploads sizeOfMuch bytes twice, first as a resumable upload, whose item it downloads. The child
-// may use less than limit bytes of memoryOf for it.
+// moveMuch uploads sizeOfMuch bytes twice, first as a resumable upload, whose item it downloads.
+// The child may use less than limit bytes of memoryOf for it.
 func moveMuch(t *testing.T, c *site.Child, client *site.Client, token string, limit int64) {
 	t.Helper()
 	size := sizeOfMuch(t)
@@ -389,8 +389,8 @@ func proc(p *os.Process, name string) string {
 	return filepath.Join("/proc", strconv.Itoa(p.Pid), name)
 }
 
-// processorTime returns the seconds of processor time that processes and their children have had, user
-// and system. The clock of a process is exact, /proc counts in hundredths of a second.
+// processorTime returns the seconds of processor time that processes and their children have had,
+// user and system. The clock of a process is exact, /proc counts in hundredths of a second.
 func processorTime(b *testing.B, processes ...*os.Process) float64 {
 	b.Helper()
 	total := 0.0
@@ -424,8 +424,8 @@ func children(b *testing.B, p *os.Process) []*os.Process {
 	return found
 }
 
-// watchMemory returns the memory of a single process, and a function that returns its peak since then.
-// ok is false if the system does not report it, or there are several.
+// watchMemory returns the memory of a single process, and a function that returns its peak since
+// then. ok is false if the system does not report it, or there are several.
 func watchMemory(processes []*os.Process) (before int64, peak func() int64, ok bool) {
 	if len(processes) != 1 {
 		return 0, nil, false

@@ -1,5 +1,6 @@
-// Command netprogram serves the media service with net/http alone. Images are in an S3 bucket, files
-// on a host with SFTP, and tokens in a file of bbolt. It adds an endpoint that deletes images.
+// Command netprogram serves the media service with net/http alone. Images are in an S3 bucket,
+// files on a host with SFTP, and tokens in a file of bbolt. It adds an endpoint that deletes
+// images.
 //
 //	netprogram <address> <configuration file>
 package main

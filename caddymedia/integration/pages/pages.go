@@ -53,8 +53,8 @@ func All(tb testing.TB) []string {
 // later is a text that the first release shows: see .release/first-version.
 var later = regexp.MustCompile(`(?ms)^<!-- from the first release$.*?^-->$`)
 
-// Text returns the text of a page as readers see it, line by line. Its name is relative to Root; one without
-// a folder is in caddymedia/docs, except for Top.
+// Text returns the text of a page as readers see it, line by line. Its name is relative to Root;
+// one without a folder is in caddymedia/docs, except for Top.
 func Text(tb testing.TB, page string) string {
 	tb.Helper()
 	if page != Top && !strings.Contains(page, "/") {

@@ -42,8 +42,8 @@ const Patience = time.Minute
 
 const exitLimit = time.Minute
 
-// NewChild prepares a Caddy. env are additional environment variables ("NAME=value"). With -short the
-// test is skipped.
+// NewChild prepares a Caddy. env are additional environment variables ("NAME=value"). With -short
+// the test is skipped.
 func NewChild(t *testing.T, env ...string) *Child {
 	t.Helper()
 	if testing.Short() {
@@ -174,7 +174,8 @@ func (c *Child) WaitUntilUp() {
 		client.CloseIdleConnections()
 	}
 	if c.Sites != "" {
-		// Caddy begins to listen on one address after the other, and shows its configuration when all are ready.
+		// Caddy begins to listen on one address after the other, and shows its configuration when all are
+		// ready.
 		c.Ask(http.MethodGet, "/config/admin", "")
 	}
 }

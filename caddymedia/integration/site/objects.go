@@ -10,11 +10,12 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/plugin"
 )
 
-// provisioning is held while a test provisions an app: Caddy has one log and one storage for a process.
+// provisioning is held while a test provisions an app: Caddy has one log and one storage for a
+// process.
 var provisioning sync.Mutex
 
-// Objects returns the sizes of all objects of a storage, also those that are no items, by their keys. The
-// storage is one of a Caddyfile.
+// Objects returns the sizes of all objects of a storage, also those that are no items, by their
+// keys. The storage is one of a Caddyfile.
 func Objects(t *testing.T, caddyfile, storage string) map[string]int64 {
 	t.Helper()
 	raw, _, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(caddyfile), nil)

@@ -39,7 +39,8 @@ type Backend struct {
 	// Rclone are the environment variables for rclone, which finds the backend as "bench:"+folder.
 	Rclone []string
 	Folder string
-	// Objects is the folder of the server with all objects, if it stores them as files under their names.
+	// Objects is the folder of the server with all objects, if it stores them as files under their
+	// names.
 	Objects string
 	// Apart reports that data connections go directly to the server, even if the driver reaches it
 	// through a proxy.
@@ -104,8 +105,8 @@ file_alias near {
 `, p.Driver(address, "keep", more), p.Driver(address, "replace", more))
 }
 
-// EachRemote runs a test with every driver, all of them at once: each has its own server and its own
-// Caddy, and they wait for each other most of the time.
+// EachRemote runs a test with every driver, all of them at once: each has its own server and its
+// own Caddy, and they wait for each other most of the time.
 func EachRemote(t *testing.T, test func(t *testing.T, p Backend)) {
 	for _, kind := range RemoteDrivers {
 		t.Run(kind.Name, func(t *testing.T) {

@@ -1,12 +1,14 @@
-// Command way counts the functions of this module that requests pass, their statements and files. It
-// serves them with net/http, from a local folder and with tokens in memory, and writes a line for each
-// request: its name, functions, statements and files. Image formats and names of items are left out,
-// because their code depends on the image. It is run in the root of the module, whose source it reads.
+// Command way counts the functions of this module that requests pass, their statements and files.
+// It serves them with net/http, from a local folder and with tokens in memory, and writes a line
+// for each request: its name, functions, statements and files. Image formats and names of items are
+// left out, because their code depends on the image. It is run in the root of the module, whose
+// source it reads.
 //
 //	go build -cover -covermode=atomic -coverpkg=github.com/caddymedia/media/... ./caddymedia/integration/way
 //	way [-files]
 //
-// With -files it also writes the path of each file, its functions, and its statements that were executed.
+// With -files it also writes the path of each file, its functions, and its statements that were
+// executed.
 package main
 
 import (

@@ -1,8 +1,8 @@
-// Package access knows who may do what: it issues tokens to accounts for their passwords and tickets for
-// tokens, verifies those of requests, and leases requests to one attempt at a time. It knows no Caddy, no
-// HTTP and no items, and keeps its state in a tokens.Store. Begin with [Issuer]: it checks passwords and
-// tokens with a [Throttle] and a [HashLimiter], which all issuers of a process should share, so that a new
-// configuration forgets no failed login.
+// Package access knows who may do what: it issues tokens to accounts for their passwords and
+// tickets for tokens, verifies those of requests, and leases requests to one attempt at a time. It
+// knows no Caddy, no HTTP and no items, and keeps its state in a tokens.Store. Begin with [Issuer]:
+// it checks passwords and tokens with a [Throttle] and a [HashLimiter], which all issuers of a
+// process should share, so that a new configuration forgets no failed login.
 package access
 
 import (
@@ -69,8 +69,8 @@ func (a Account) AllRights() []Right {
 }
 
 // Fingerprint returns a hash of the account, which changes with any part of it but the S3 secret. A
-// token carries the fingerprint of its account, so changing the account revokes its tokens. The order
-// of aliases and rights, and repeated ones, make no difference.
+// token carries the fingerprint of its account, so changing the account revokes its tokens. The
+// order of aliases and rights, and repeated ones, make no difference.
 func (a Account) Fingerprint() string {
 	fields := append([]string{a.APIKey, a.PasswordHash}, slices.Compact(slices.Sorted(slices.Values(a.Aliases)))...)
 	for _, right := range a.AllRights() {
@@ -138,7 +138,8 @@ func (c Caller) Scope() Scope {
 // with other: with any token, or with a ticket of the same scope.
 func (s Scope) Covers(other Scope) bool { return s == Scope{} || s == other }
 
-// Covers reports whether the account may use a path in its aliases: a folder, or the filename of an item.
+// Covers reports whether the account may use a path in its aliases: a folder, or the filename of an
+// item.
 func (a Account) Covers(path string) bool {
 	return a.Folder == "" || path == a.Folder || strings.HasPrefix(path, a.Folder+"/")
 }

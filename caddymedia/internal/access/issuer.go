@@ -198,9 +198,9 @@ func (i *Issuer) load(ctx context.Context, key string, v any) (found bool, err e
 	return true, json.Unmarshal(entry.Value, v)
 }
 
-// Verify returns the account of a token, or of a ticket, and then the ticket too. A non-empty apiKey
-// must be that of the account. The caller must not change the account's Aliases and Rights. A
-// ticket narrows them; see [Caller].
+// Verify returns the account of a token, or of a ticket, and then the ticket too. A non-empty
+// apiKey must be that of the account. The caller must not change the account's Aliases and Rights.
+// A ticket narrows them; see [Caller].
 //
 // The error is ErrCredentials if text is malformed (then it is ErrMalformed too), unknown, expired,
 // of another account, or of an account that was removed or changed. It is ErrUnavailable if the
@@ -268,10 +268,10 @@ func clockOr(now func() time.Time) func() time.Time {
 	return now
 }
 
-// Revoke deletes all tokens and tickets of the account of apiKey, with the kept answers to its requests,
-// and returns how many tokens and tickets were valid.
-// The account need not be configured any more. It is no error if it has none. The account itself
-// stays: it can get new tokens with its password.
+// Revoke deletes all tokens and tickets of the account of apiKey, with the kept answers to its
+// requests, and returns how many tokens and tickets were valid. The account need not be configured
+// any more. It is no error if it has none. The account itself stays: it can get new tokens with its
+// password.
 //
 // The error is ErrUnavailable if the store did not remove them all; some may be gone then.
 func (i *Issuer) Revoke(ctx context.Context, apiKey string) (int, error) {
@@ -291,8 +291,9 @@ func (i *Issuer) Revoke(ctx context.Context, apiKey string) (int, error) {
 	return ended, nil
 }
 
-// Secret returns the secret of a name, the same one for all processes that share the store. If there is
-// none, it stores fresh. It never expires. A store that cannot be written may still have it.
+// Secret returns the secret of a name, the same one for all processes that share the store. If
+// there is none, it stores fresh. It never expires. A store that cannot be written may still have
+// it.
 func Secret(ctx context.Context, store tokens.Store, name string, fresh []byte) ([]byte, error) {
 	key := "secret/" + name
 	entry, err := store.Get(ctx, key)

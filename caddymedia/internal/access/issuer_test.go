@@ -109,7 +109,8 @@ func TestVerifyRefuses(t *testing.T) {
 	}
 }
 
-// TestVerifyLateStore: a token ends by the clock of the Issuer, even if that of the store is behind.
+// TestVerifyLateStore: a token ends by the clock of the Issuer, even if that of the store is
+// behind.
 func TestVerifyLateStore(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -139,8 +140,8 @@ func TestStoreFails(t *testing.T) {
 	}
 }
 
-// TestGHSA56p6: tokens and tickets of a removed or changed account are refused at once, and it gets no new
-// tickets; others stay valid.
+// TestGHSA56p6: tokens and tickets of a removed or changed account are refused at once, and it gets
+// no new tickets; others stay valid.
 func TestGHSA56p6(t *testing.T) {
 	t.Parallel()
 	blog := account("blog", "other")
@@ -205,8 +206,8 @@ func TestNewIssuer(t *testing.T) {
 	}
 }
 
-// TestSecret: the first secret of a name stays for all Issuers of a store, whatever happens to accounts.
-// It is read from a store that refuses writes.
+// TestSecret: the first secret of a name stays for all Issuers of a store, whatever happens to
+// accounts. It is read from a store that refuses writes.
 func TestSecret(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -45,8 +45,8 @@ type keptSegments struct {
 	Segments []segment `json:"segments"`
 }
 
-// blocks are the reservations of a process, by account and share: several if requests reserve at the
-// same time.
+// blocks are the reservations of a process, by account and share: several if requests reserve at
+// the same time.
 type blocks struct {
 	mu sync.Mutex
 	of map[string][]block
@@ -95,8 +95,8 @@ type block struct {
 	until           time.Time
 }
 
-// keptIn returns the index for the answer to a request, of size bytes, and forgets older ones if there
-// are too many. Room is reserved in blocks, so most answers cost no update of their own.
+// keptIn returns the index for the answer to a request, of size bytes, and forgets older ones if
+// there are too many. Room is reserved in blocks, so most answers cost no update of their own.
 func (i *Issuer) keptIn(ctx context.Context, r Request, size int) (index string, err error) {
 	account, share := requestsOf(r.Account), shareOf(r.Owner)
 	name := fmt.Sprint(account, "/", share)
@@ -174,8 +174,8 @@ func (i *Issuer) forgetAnswers(ctx context.Context, apiKey string) error {
 	return i.forget(ctx, account, numbers)
 }
 
-// reserve adds b to the last segment of a share, in place of unused, or to a new one. It returns the
-// number of the segment.
+// reserve adds b to the last segment of a share, in place of unused, or to a new one. It returns
+// the number of the segment.
 func (k *keptSegments) reserve(share int, unused, b block, now time.Time) (number int) {
 	k.Segments = slices.DeleteFunc(k.Segments, func(s segment) bool { return now.Sub(s.Last) > RequestLifetime })
 	for n := range slices.Backward(k.Segments) {

@@ -13,8 +13,8 @@ import (
 // maxSecret is the largest name or password in bytes, because hashing long ones takes longer.
 const maxSecret = 1024
 
-// PublicHash is the password hash in Caddyfile.example. Its password is in the documentation, so that it must
-// open nothing to another machine.
+// PublicHash is the password hash in Caddyfile.example. Its password is in the documentation, so
+// that it must open nothing to another machine.
 const PublicHash = "$argon2id$v=19$m=47104,t=1,p=1$A4jf1aqXBp1xxJ37lPh12A$WaFuBSrB5SmdEcA4byiDJ83t54g74DSO4UiWcMTjXHQ"
 
 // PasswordsOptions are the parts of Passwords. Comparer is required.

@@ -8,13 +8,13 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// refusedKey is the key of the refused items of a presigned address. It is in no index: the end of the
-// tokens of an account does not begin the count anew.
+// refusedKey is the key of the refused items of a presigned address. It is in no index: the end of
+// the tokens of an account does not begin the count anew.
 func refusedKey(id ID) string { return "refused/" + tokenCoding.EncodeToString(id[:]) }
 
 // PresignedTicket returns the ticket that an address is which its account has signed itself, by its
-// signature: for one file at a time, until expires. The store knows only how many of its items were refused,
-// so [Issuer.Take] and [Issuer.VerifyTicket] do not find it.
+// signature: for one file at a time, until expires. The store knows only how many of its items were
+// refused, so [Issuer.Take] and [Issuer.VerifyTicket] do not find it.
 func PresignedTicket(signature string, expires time.Time) *Ticket {
 	return &Ticket{ID: IDOf(signature), MaxFiles: 1, Expires: expires, presigned: true}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// TestPresigned: an address of which ten items were refused has none left, until it expires, whatever
-// else is ended. Another one has.
+// TestPresigned: an address of which ten items were refused has none left, until it expires,
+// whatever else is ended. Another one has.
 func TestPresigned(t *testing.T) {
 	t.Parallel()
 	f, shop := newFixture(t), account("shop", "secret")

@@ -93,8 +93,9 @@ type Attempt struct {
 	isLost  atomic.Bool
 }
 
-// Attempt begins an attempt at a request, which is leased to it until [Attempt.End]: no other one runs.
-// lost is called if another attempt may have the lease by now, because it could not be extended in time.
+// Attempt begins an attempt at a request, which is leased to it until [Attempt.End]: no other one
+// runs. lost is called if another attempt may have the lease by now, because it could not be
+// extended in time.
 //
 // The error is ErrRunning, ErrOtherRequest or ErrUnavailable.
 func (i *Issuer) Attempt(ctx context.Context, r Request, lost func()) (*Attempt, error) {
@@ -151,8 +152,8 @@ func (a *Attempt) lease(ctx context.Context) error {
 // release ends the lease, if the attempt has it. Otherwise, and after an error, it ends by itself.
 func (a *Attempt) release(ctx context.Context) { _ = a.drop(ctx, a.leaseKey()) }
 
-// drop removes an entry whose holder is the attempt. It does not end with ctx. The error is ErrLost if there
-// is no such entry.
+// drop removes an entry whose holder is the attempt. It does not end with ctx. The error is ErrLost
+// if there is no such entry.
 func (a *Attempt) drop(ctx context.Context, key string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
@@ -227,8 +228,8 @@ func (a *Attempt) lose(lost func()) {
 // IsLost reports whether another attempt may have the lease.
 func (a *Attempt) IsLost() bool { return a.isLost.Load() }
 
-// Match reports whether content, a hash of what the request brings, is that of the earlier attempts. If
-// they have left none, it is that of this one.
+// Match reports whether content, a hash of what the request brings, is that of the earlier
+// attempts. If they have left none, it is that of this one.
 func (a *Attempt) Match(content string) bool {
 	if a.content == "" {
 		a.content = content
@@ -247,8 +248,8 @@ func (a *Attempt) Keep(ctx context.Context) error {
 	return err
 }
 
-// keep stores the request, which is the one of this attempt, with its answer. An attempt that has lost
-// its lease overwrites nothing.
+// keep stores the request, which is the one of this attempt, with its answer. An attempt that has
+// lost its lease overwrites nothing.
 func (a *Attempt) keep(ctx context.Context, index string, answer json.RawMessage) error {
 	if a.IsLost() {
 		return ErrLost
@@ -272,8 +273,9 @@ func (a *Attempt) keep(ctx context.Context, index string, answer json.RawMessage
 	return err
 }
 
-// End ends the attempt, and keeps its answer if that is not nil. It does not end with ctx. Without an
-// answer, a request that was kept stays for the next attempt. The error is ErrLost or ErrUnavailable.
+// End ends the attempt, and keeps its answer if that is not nil. It does not end with ctx. Without
+// an answer, a request that was kept stays for the next attempt. The error is ErrLost or
+// ErrUnavailable.
 func (a *Attempt) End(ctx context.Context, answer json.RawMessage) (err error) {
 	defer a.stop()
 	if answer == nil {
@@ -288,8 +290,8 @@ func (a *Attempt) End(ctx context.Context, answer json.RawMessage) (err error) {
 	return a.keep(ctx, index, answer)
 }
 
-// Forget ends the attempt as if it had never begun, unless an earlier one has kept the request. It does
-// not end with ctx. The error is ErrUnavailable.
+// Forget ends the attempt as if it had never begun, unless an earlier one has kept the request. It
+// does not end with ctx. The error is ErrUnavailable.
 func (a *Attempt) Forget(ctx context.Context) error {
 	defer a.stop()
 	if !a.isKept || a.IsRepeated || a.IsLost() {

@@ -62,8 +62,8 @@ func (r *requests) is(err, want error) {
 	}
 }
 
-// TestAttempt: an attempt holds its request as long as it runs. What it keeps is found by the next one,
-// until it is forgotten.
+// TestAttempt: an attempt holds its request as long as it runs. What it keeps is found by the next
+// one, until it is forgotten.
 func TestAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -149,7 +149,8 @@ func TestAttemptContent(t *testing.T) {
 	match(r.want("a", "1", true), "y", false)
 }
 
-// TestAttemptConcurrent: of many attempts at once one runs, and each one that begins can keep its request.
+// TestAttemptConcurrent: of many attempts at once one runs, and each one that begins can keep its
+// request.
 func TestAttemptConcurrent(t *testing.T) {
 	t.Parallel()
 	r := newRequests(t, memory.New(nil))
@@ -215,8 +216,8 @@ func TestAttemptUnextended(t *testing.T) {
 	})
 }
 
-// TestAttemptTaken: an attempt whose request another one has kept since, by a clock that is ahead, keeps
-// no answer.
+// TestAttemptTaken: an attempt whose request another one has kept since, by a clock that is ahead,
+// keeps no answer.
 func TestAttemptTaken(t *testing.T) {
 	t.Parallel()
 	clock := &offset{}
@@ -236,8 +237,8 @@ type offset struct{ ahead atomic.Int64 }
 
 func (o *offset) now() time.Time { return time.Now().Add(time.Duration(o.ahead.Load())) }
 
-// TestAttemptLeft: a caller that is gone while its attempt begins leaves no lease, whether the store had
-// granted it or not.
+// TestAttemptLeft: a caller that is gone while its attempt begins leaves no lease, whether the
+// store had granted it or not.
 func TestAttemptLeft(t *testing.T) {
 	t.Parallel()
 	store := &fakeStore{Store: memory.New(nil), late: true}
@@ -303,8 +304,8 @@ func (r *requests) known(owner string, n int) (first, known int) {
 	return first, known
 }
 
-// TestKeptMost: of too many answers of an account the oldest are forgotten, at most a 50th more than
-// necessary, and none of those that the others have.
+// TestKeptMost: of too many answers of an account the oldest are forgotten, at most a 50th more
+// than necessary, and none of those that the others have.
 func TestKeptMost(t *testing.T) {
 	t.Parallel()
 	r := newRequests(t, memory.New(nil))
@@ -353,7 +354,8 @@ func TestKeptBytes(t *testing.T) {
 	}
 }
 
-// TestKeptRevoked: the answers of an account are forgotten with its tokens, those of others are not.
+// TestKeptRevoked: the answers of an account are forgotten with its tokens, those of others are
+// not.
 func TestKeptRevoked(t *testing.T) {
 	t.Parallel()
 	r := newRequests(t, memory.New(nil))
@@ -375,8 +377,8 @@ func TestKeptRevoked(t *testing.T) {
 	}
 }
 
-// TestKeptIssuers: each Issuer of a store, such as those of a restart, begins a block of its own. This
-// costs few of the answers.
+// TestKeptIssuers: each Issuer of a store, such as those of a restart, begins a block of its own.
+// This costs few of the answers.
 func TestKeptIssuers(t *testing.T) {
 	t.Parallel()
 	store := memory.New(nil)

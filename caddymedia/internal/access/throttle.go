@@ -31,12 +31,12 @@ func (e *ThrottledError) Error() string {
 // ThrottleOptions are the limits of a Throttle. Zero means the default. A successful login costs
 // nothing.
 type ThrottleOptions struct {
-	// Failures is the number of failed logins per minute from one client: an IPv4 address, or the /64 of
-	// an IPv6 address. Its network, a /24 or /48, has five times as many. An account has three times as
-	// many, except from sites where its password was right before. Default: 10.
+	// Failures is the number of failed logins per minute from one client: an IPv4 address, or the /64
+	// of an IPv6 address. Its network, a /24 or /48, has five times as many. An account has three
+	// times as many, except from sites where its password was right before. Default: 10.
 	Failures int
-	// Tickets is the number of tickets per minute of one account. One that is valid for long counts once
-	// more for every four hours, so the number of valid tickets is limited too. Default: 600.
+	// Tickets is the number of tickets per minute of one account. One that is valid for long counts
+	// once more for every four hours, so the number of valid tickets is limited too. Default: 600.
 	Tickets int
 	// MaxEntries is the number of clients, and of accounts, that are remembered. Default: 100000.
 	MaxEntries int

@@ -123,7 +123,8 @@ func TestTakeErrors(t *testing.T) {
 	}
 }
 
-// TestTakeUses: a use is counted once, whatever its name, and uses of one ticket are not those of another.
+// TestTakeUses: a use is counted once, whatever its name, and uses of one ticket are not those of
+// another.
 func TestTakeUses(t *testing.T) {
 	t.Parallel()
 	f, shop := newFixture(t), account("shop", "secret")

@@ -35,8 +35,8 @@ type aliasAnswer struct {
 	Accounts   []string       `json:"accounts"`
 }
 
-// aliases returns all aliases, image aliases first. A user who may use items and nothing else gets what
-// the pages of items need, of the aliases of the user.
+// aliases returns all aliases, image aliases first. A user who may use items and nothing else gets
+// what the pages of items need, of the aliases of the user.
 func (c *call) aliases() error {
 	aliases, implicit := c.service.Aliases(), c.app.Implied().Aliases
 	all := make([]aliasAnswer, 0, len(aliases))

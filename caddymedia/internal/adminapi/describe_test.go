@@ -124,7 +124,8 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// TestS3Endpoints: the addresses of the S3 front are those of its sites, without the host names of buckets.
+// TestS3Endpoints: the addresses of the S3 front are those of its sites, without the host names of
+// buckets.
 func TestS3Endpoints(t *testing.T) {
 	site := func(listen, more, hosts, options string) string {
 		return `{"listen": ["` + listen + `"], "automatic_https": {"disable": true}, ` + more + `"routes": [

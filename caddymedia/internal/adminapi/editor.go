@@ -138,7 +138,8 @@ func (c *call) deleteEntry() error {
 	return c.noContent()
 }
 
-// configured records a change that was made, by the app that runs since. It has no values of options.
+// configured records a change that was made, by the app that runs since. It has no values of
+// options.
 func (c *call) configured(action string, s section, name string, options ...string) {
 	if app, err := plugin.Active(); err == nil { // else it was removed meanwhile
 		app.Configured(c.actor(), action, sections[s], name, options)

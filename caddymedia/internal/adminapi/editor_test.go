@@ -110,8 +110,8 @@ func TestSyncAutosave(t *testing.T) {
 	}
 }
 
-// TestS3Secret: the secret of an account for S3 is set beside a generated password, kept, replaced and
-// removed, and never shown.
+// TestS3Secret: the secret of an account for S3 is set beside a generated password, kept, replaced
+// and removed, and never shown.
 func TestS3Secret(t *testing.T) {
 	t.Parallel()
 	caddy := &admin{body: `{}`}

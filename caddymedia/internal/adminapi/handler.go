@@ -1,8 +1,8 @@
-// Package adminapi is the JSON API for administrators: the configuration and the state of the media app,
-// probes of storages, counts of items, the items as clients have them, the last changes of them, and the end
-// of tokens. It is not for clients of a site, and no answer contains a secret of the configuration. Begin
-// with [Handler] and its routes; its editor changes one storage, alias or account at a time, through Caddy's
-// admin endpoint.
+// Package adminapi is the JSON API for administrators: the configuration and the state of the media
+// app, probes of storages, counts of items, the items as clients have them, the last changes of
+// them, and the end of tokens. It is not for clients of a site, and no answer contains a secret of
+// the configuration. Begin with [Handler] and its routes; its editor changes one storage, alias or
+// account at a time, through Caddy's admin endpoint.
 //
 // Caddy's admin endpoint serves the API below /media/, without the editor. The panel serves it
 // below its own address, with the editor.
@@ -159,11 +159,12 @@ var routes = []struct {
 	{http.MethodDelete, "config/*/**", (*call).deleteEntry, edits},
 }
 
-// itemRoutes are the patterns of the routes that a user who may use items and nothing else may request.
+// itemRoutes are the patterns of the routes that a user who may use items and nothing else may
+// request.
 var itemRoutes = []string{"aliases", "facts/*/*/**", "preview/*/*/**", "zip/*/*"}
 
-// ServeHTTP serves a request, whose operations of storages count for its actor. The media app stays open
-// until the answer is written.
+// ServeHTTP serves a request, whose operations of storages count for its actor. The media app stays
+// open until the answer is written.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r = r.WithContext(storagedrivers.WithOwner(r.Context(), actorOf(r).Owner()))
 	c := &call{handler: h, w: w, r: r}
@@ -373,8 +374,8 @@ type (
 	itemsOnlyKey struct{}
 )
 
-// WithItemsOnly returns a context for the requests of a user who may use items of the aliases of an account,
-// by its rights, and nothing else.
+// WithItemsOnly returns a context for the requests of a user who may use items of the aliases of an
+// account, by its rights, and nothing else.
 func WithItemsOnly(ctx context.Context, account access.Account) context.Context {
 	return context.WithValue(ctx, itemsOnlyKey{}, &account)
 }

@@ -32,8 +32,8 @@ func (c *call) below(route string) (kind item.Kind, path string) {
 	return item.Kind(word), path
 }
 
-// items serves a request of Caddy's admin endpoint, which grants all rights, as clients send it below
-// /api/items/.
+// items serves a request of Caddy's admin endpoint, which grants all rights, as clients send it
+// below /api/items/.
 func (c *call) items() error {
 	kind, path := c.below("items")
 	known := caller.Known{Account: access.Account{Rights: access.Rights()}, Origin: item.OriginAdmin}

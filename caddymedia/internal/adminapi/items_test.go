@@ -20,8 +20,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 )
 
-// TestItems: the admin endpoint serves items as clients get them, with addresses of no host, and changes
-// them.
+// TestItems: the admin endpoint serves items as clients get them, with addresses of no host, and
+// changes them.
 func TestItems(t *testing.T) {
 	root := load(t, oneFolder)
 	files(t, root+"/img/photos", "26-11/a b.jpg", "26-11/a b.jpg.webp")
@@ -48,7 +48,8 @@ func TestItems(t *testing.T) {
 	}
 }
 
-// TestOwners: a request shares the connections of a storage as its user, and not with the service itself.
+// TestOwners: a request shares the connections of a storage as its user, and not with the service
+// itself.
 func TestOwners(t *testing.T) {
 	load(t, `{"storages": {"main": {"driver": {"name": "foreign"}}}, "file_aliases": {"docs": {}}}`)
 	panel, _ := zipSite(t)

@@ -70,8 +70,8 @@ func TestRefusals(t *testing.T) { // not parallel: Caddy has globals
 	}
 }
 
-// TestItemsOnly: a user who may use items and nothing else gets what their pages need, of the aliases of the
-// user. Any other route is refused.
+// TestItemsOnly: a user who may use items and nothing else gets what their pages need, of the
+// aliases of the user. Any other route is refused.
 func TestItemsOnly(t *testing.T) {
 	root := load(t, `{"storages": {"main": {"driver": {"name": "local", "root": "$ROOT"}}, "dead": {"driver": {"name": "foreign", "fault": "unavailable", "word": "hidden"}}},
 		"image_aliases": {"photos": {"private": {}, "storage": "main"}}, "file_aliases": {"docs": {"storage": "main"}, "other": {"storage": "main"}, "far": {"storage": "dead"}},

@@ -52,12 +52,12 @@ type usageAnswer struct {
 	Storages []storageUsage `json:"storages"`
 }
 
-// BackgroundHeader marks requests of pages that refresh by themselves. They do not count as activity of
-// the user.
+// BackgroundHeader marks requests of pages that refresh by themselves. They do not count as
+// activity of the user.
 const BackgroundHeader = "Media-Background"
 
-// usage returns what is known about the use of the storages. Unless a page refreshes itself, aliases
-// without a recent count are counted in the background.
+// usage returns what is known about the use of the storages. Unless a page refreshes itself,
+// aliases without a recent count are counted in the background.
 func (c *call) usage() error {
 	if c.r.Header.Get(BackgroundHeader) == "" {
 		c.service.CountUsages(false)
@@ -119,8 +119,8 @@ func (c *call) describeUsage(alias *item.Alias, u *service.Usage) aliasUsage {
 type changeAnswer struct {
 	Time   string `json:"time"`
 	Action string `json:"action"`
-	// Section and Name are those of an entry of the configuration, and Options the names of those that were
-	// changed. They are empty for items, and the fields of items are empty for them.
+	// Section and Name are those of an entry of the configuration, and Options the names of those that
+	// were changed. They are empty for items, and the fields of items are empty for them.
 	Section string    `json:"section,omitempty"`
 	Name    string    `json:"name,omitempty"`
 	Options string    `json:"options,omitempty"`

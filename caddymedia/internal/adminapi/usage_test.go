@@ -34,8 +34,8 @@ func awaitUsage(t *testing.T, wanted func(map[string]storageUsage) bool) map[str
 	}
 }
 
-// TestUsage: items are counted, and a storage that fails says why without its secrets. A refresh in the
-// background starts no count.
+// TestUsage: items are counted, and a storage that fails says why without its secrets. A refresh in
+// the background starts no count.
 func TestUsage(t *testing.T) {
 	const app = `{"storages": {
 		"broken": {"driver": {"name": "foreign", "fault": "denied", "word": "hunter22"}},

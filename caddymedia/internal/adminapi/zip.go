@@ -30,8 +30,8 @@ const (
 	zipStats = 8
 )
 
-// zips counts the downloads that run by user, of all handlers, because each change in the panel is a
-// reload.
+// zips counts the downloads that run by user, of all handlers, because each change in the panel is
+// a reload.
 var zips downloads
 
 type downloads struct {
@@ -70,8 +70,8 @@ type zipItem struct {
 	info     storagedrivers.Info
 }
 
-// zip sends the items of a form as one file. The page that has posted the form can read a refusal in its
-// frame.
+// zip sends the items of a form as one file. The page that has posted the form can read a refusal
+// in its frame.
 func (c *call) zip() error {
 	c.w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'self'")
 	alias, err := c.alias()
@@ -158,8 +158,8 @@ func (i zipItem) header() *zip.FileHeader {
 	return &zip.FileHeader{Name: i.name, Method: zip.Store, Modified: i.info.ModTime.UTC()}
 }
 
-// Sizes of the parts of a zip in bytes, as zip.Writer writes it (APPNOTE 6.3 of PKWARE). The checksum
-// of an item is known only after its bytes, and so it is in a descriptor behind them.
+// Sizes of the parts of a zip in bytes, as zip.Writer writes it (APPNOTE 6.3 of PKWARE). The
+// checksum of an item is known only after its bytes, and so it is in a descriptor behind them.
 const (
 	zipLocalHeader  = 30
 	zipDescriptor   = 16
@@ -225,8 +225,8 @@ func (c *call) sendZip(alias *item.Alias, items []zipItem) {
 	panic(http.ErrAbortHandler)
 }
 
-// writeZip writes the zip of items. It returns an error that wraps [storagedrivers.ErrChanged] if an
-// item was replaced since.
+// writeZip writes the zip of items. It returns an error that wraps [storagedrivers.ErrChanged] if
+// an item was replaced since.
 func writeZip(ctx context.Context, to io.Writer, alias *item.Alias, items []zipItem) error {
 	w := zip.NewWriter(to)
 	for _, item := range items {

@@ -48,8 +48,8 @@ func as(user string, h http.Handler) http.Handler {
 // form returns the form of a zip.
 func form(filenames ...string) string { return url.Values{"filename": filenames}.Encode() }
 
-// unpacked returns the contents of a zip by their names, after a check by another program if there is
-// one.
+// unpacked returns the contents of a zip by their names, after a check by another program if there
+// is one.
 func unpacked(t *testing.T, packed []byte) map[string]string {
 	t.Helper()
 	if program := servers.Installed("unzip"); program != "" {
@@ -187,7 +187,8 @@ func TestZipStorageDown(t *testing.T) {
 	}
 }
 
-// TestZipChanged: the download breaks if an item is replaced or removed meanwhile. The log has the reason.
+// TestZipChanged: the download breaks if an item is replaced or removed meanwhile. The log has the
+// reason.
 func TestZipChanged(t *testing.T) {
 	root := load(t, oneFolder)
 	folder := root + "/img/photos/"

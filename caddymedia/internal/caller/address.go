@@ -39,8 +39,8 @@ func (g *Gate) ClientAddr(r *http.Request) netip.Addr {
 	return addr
 }
 
-// IsLocal reports whether the client of a request is on this machine. A request with a header of a proxy,
-// trusted or not, is from elsewhere.
+// IsLocal reports whether the client of a request is on this machine. A request with a header of a
+// proxy, trusted or not, is from elsewhere.
 func (g *Gate) IsLocal(r *http.Request) bool {
 	for _, name := range []string{"Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip"} {
 		if r.Header.Get(name) != "" {
@@ -99,8 +99,8 @@ type Address struct {
 	Filename string // empty for the alias itself
 }
 
-// AddressBelow returns the address in an escaped path after the kind. The problem is for the caller;
-// empty if there is none.
+// AddressBelow returns the address in an escaped path after the kind. The problem is for the
+// caller; empty if there is none.
 func AddressBelow(path string) (address Address, problem string) {
 	segments, problem := Segments(path)
 	if problem != "" {
@@ -112,8 +112,8 @@ func AddressBelow(path string) (address Address, problem string) {
 // BadSegment refuses an address that others may read as another one.
 const BadSegment = "the address has an empty segment, or one that is . or .."
 
-// Segments returns the segments of an escaped path without a leading slash, decoded once. The problem is
-// for the caller; empty if there is none.
+// Segments returns the segments of an escaped path without a leading slash, decoded once. The
+// problem is for the caller; empty if there is none.
 func Segments(path string) (segments []string, problem string) {
 	segments = strings.Split(path, "/")
 	for i, segment := range segments {

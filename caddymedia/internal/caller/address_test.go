@@ -116,8 +116,8 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// TestIsLocal: a client is on this machine if its address says so and no proxy says that it passes the
-// request on.
+// TestIsLocal: a client is on this machine if its address says so and no proxy says that it passes
+// the request on.
 func TestIsLocal(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

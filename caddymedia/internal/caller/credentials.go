@@ -76,8 +76,8 @@ func bearerToken(header http.Header) (string, error) {
 	return strings.TrimSpace(token), nil
 }
 
-// agreed returns the single value of headers with the same meaning; empty if none is sent. The error
-// is errTwice.
+// agreed returns the single value of headers with the same meaning; empty if none is sent. The
+// error is errTwice.
 func agreed(header http.Header, names ...string) (string, error) {
 	var found []string
 	for _, name := range names {
@@ -98,8 +98,8 @@ func agreed(header http.Header, names ...string) (string, error) {
 
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// Authenticate returns the caller of a request with a token or, as Bearer only, a ticket, or of a user
-// of another login. It is for uploads. Other requests of accounts use AuthenticateAccount.
+// Authenticate returns the caller of a request with a token or, as Bearer only, a ticket, or of a
+// user of another login. It is for uploads. Other requests of accounts use AuthenticateAccount.
 func (g *Gate) Authenticate(ctx context.Context, running *service.Service, w http.ResponseWriter, r *http.Request) (access.Caller, *Refusal) {
 	var caller access.Caller
 	apiKey, token, bearer, err := credentials(r.Header)
@@ -134,7 +134,8 @@ func (g *Gate) Authenticate(ctx context.Context, running *service.Service, w htt
 	return caller, Refuse(http.StatusUnauthorized, item.Unauthorized, message)
 }
 
-// AuthenticateAccount returns the account of a request with a token, or of a user. A ticket is refused.
+// AuthenticateAccount returns the account of a request with a token, or of a user. A ticket is
+// refused.
 func (g *Gate) AuthenticateAccount(ctx context.Context, running *service.Service, w http.ResponseWriter, r *http.Request) (access.Account, *Refusal) {
 	caller, refused := g.Authenticate(ctx, running, w, r)
 	if refused == nil && caller.Ticket != nil {
@@ -151,8 +152,8 @@ func RightRefusal(account access.Account, right access.Right) *Refusal {
 	return Refuse(http.StatusForbidden, item.Forbidden, "the account may not "+string(right)+" items: it needs the right "+string(right))
 }
 
-// StoreUnreachable logs err, an error of the token store, and returns the refusal of its request. If
-// the client has disconnected, the store has not failed.
+// StoreUnreachable logs err, an error of the token store, and returns the refusal of its request.
+// If the client has disconnected, the store has not failed.
 func (g *Gate) StoreUnreachable(ctx context.Context, message string, err error) *Refusal {
 	if ctx.Err() != nil {
 		return Refuse(http.StatusBadRequest, item.BadRequest, "the request was aborted")
@@ -208,9 +209,10 @@ func (g *Gate) trusted(running *service.Service, r *http.Request) (access.Accoun
 	return trust.Account(user), nil
 }
 
-// ownSite reports whether a request may act with the login that the browser sends by itself, such as a
-// cookie. A request that may change something must come from a page of this site, or of an origin that
-// cors names, or from a program that is no browser. RFC 9110 section 9.2.1 calls GET and HEAD safe.
+// ownSite reports whether a request may act with the login that the browser sends by itself, such
+// as a cookie. A request that may change something must come from a page of this site, or of an
+// origin that cors names, or from a program that is no browser. RFC 9110 section 9.2.1 calls GET
+// and HEAD safe.
 func (g *Gate) ownSite(running *service.Service, r *http.Request) bool {
 	_, overrides := r.Header["X-Http-Method-Override"]
 	if (r.Method == http.MethodGet || r.Method == http.MethodHead) && !overrides {

@@ -29,9 +29,9 @@ type FormLimits struct {
 // SmallForm are the limits of a form with a few fields.
 var SmallForm = FormLimits{64 << 10, 1000, 10 * time.Second}
 
-// Read reads a form, urlencoded or multipart, in which each of names must occur once. The message is
-// empty if the form is complete. Otherwise it explains the error, and the body may not have been read
-// to its end. now is the clock.
+// Read reads a form, urlencoded or multipart, in which each of names must occur once. The message
+// is empty if the form is complete. Otherwise it explains the error, and the body may not have been
+// read to its end. now is the clock.
 func (l FormLimits) Read(w http.ResponseWriter, r *http.Request, now func() time.Time, names ...string) (form url.Values, status int, message string) {
 	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil {

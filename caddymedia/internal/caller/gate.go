@@ -1,7 +1,8 @@
-// Package caller is the gate of all HTTP requests: it authenticates the caller, checks rights and conditions,
-// bounds what an account has under way, and answers a repeated request once. It serves nothing
-// itself: packages serve, items, uploads and mediahttp have the endpoints, and package access the accounts.
-// Begin with [Gate.Admit], which makes the [Permit] of a request; repetition.go is about the Idempotency-Key.
+// Package caller is the gate of all HTTP requests: it authenticates the caller, checks rights and
+// conditions, bounds what an account has under way, and answers a repeated request once. It serves
+// nothing itself: packages serve, items, uploads and mediahttp have the endpoints, and package
+// access the accounts. Begin with [Gate.Admit], which makes the [Permit] of a request;
+// repetition.go is about the Idempotency-Key.
 package caller
 
 import (
@@ -80,7 +81,8 @@ type Gate struct {
 	Next func() (running *service.Service, release func())
 }
 
-// source is a mediahttp.Source, whose services are of another package that has them with their configuration.
+// source is a mediahttp.Source, whose services are of another package that has them with their
+// configuration.
 type source[S any] interface {
 	Acquire() (service S, release func(), err error)
 	Running() (service S, release func())
@@ -124,8 +126,8 @@ func (g *Gate) Answer(w http.ResponseWriter, r *http.Request, serve Endpoint) er
 	return err
 }
 
-// stoppedStatus returns the status of a request to a stopped service. Package tus says why HEAD has another
-// one.
+// stoppedStatus returns the status of a request to a stopped service. Package tus says why HEAD has
+// another one.
 func stoppedStatus(r *http.Request) int {
 	if r.Method == http.MethodHead && strings.HasPrefix(r.URL.Path, UploadPath) {
 		return http.StatusLocked
@@ -135,8 +137,8 @@ func stoppedStatus(r *http.Request) int {
 
 // Known is a caller that the panel or Caddy's admin endpoint has authenticated.
 type Known struct {
-	// Account limits the aliases, and its rights limit the changes of items. Its API key is recorded as
-	// the actor.
+	// Account limits the aliases, and its rights limit the changes of items. Its API key is recorded
+	// as the actor.
 	Account access.Account
 	// Origin of the requests.
 	Origin item.Origin
@@ -187,8 +189,8 @@ func Condition(header http.Header, alias *item.Alias) (matches func(storagedrive
 		func(tag string) bool { return IsMatchable(alias, tag) })
 }
 
-// ConditionOf is [Condition] for items with other entity tags. Only those that are matchable meet an
-// If-Match.
+// ConditionOf is [Condition] for items with other entity tags. Only those that are matchable meet
+// an If-Match.
 func ConditionOf(
 	header http.Header, tagOf func(storagedrivers.Info) string, matchable func(tag string) bool,
 ) (matches func(storagedrivers.Info) bool, refused *Refusal) {
@@ -274,8 +276,8 @@ func EntityTag(alias *item.Alias, info storagedrivers.Info) string {
 	return tag
 }
 
-// IsMatchable reports whether an entity tag of an item is a condition of If-Match: a strong one, and
-// a weak one if all items that this process stores under one name have different times.
+// IsMatchable reports whether an entity tag of an item is a condition of If-Match: a strong one,
+// and a weak one if all items that this process stores under one name have different times.
 func IsMatchable(alias *item.Alias, tag string) bool {
 	return tag != "" && (!strings.HasPrefix(tag, "W/") || alias.Storage.Features().Dated)
 }

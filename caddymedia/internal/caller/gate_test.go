@@ -10,7 +10,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/service"
 )
 
-// TestGateWritesNoError: an error of an endpoint is left to the server to write, over each version of HTTP.
+// TestGateWritesNoError: an error of an endpoint is left to the server to write, over each version
+// of HTTP.
 func TestGateWritesNoError(t *testing.T) {
 	t.Parallel()
 	g := &Gate{Options: Options{}.withDefaults(), Acquire: func() (*service.Service, func(), error) { return nil, func() {}, nil }}

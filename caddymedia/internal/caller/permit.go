@@ -15,8 +15,9 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 )
 
-// Permit is who sends a request, and what may be done for it: an account, or a ticket, a user or a presigned
-// address that has a part of its rights. An endpoint asks it [Permit.Again] right before something changes.
+// Permit is who sends a request, and what may be done for it: an account, or a ticket, a user or a
+// presigned address that has a part of its rights. An endpoint asks it [Permit.Again] right before
+// something changes.
 type Permit struct {
 	access.Caller
 	// Actor is the caller as it is recorded, and as it shares what is bounded.
@@ -41,9 +42,10 @@ func (g *Gate) Permit(running *service.Service, r *http.Request, origin item.Ori
 	return p
 }
 
-// Again authenticates the caller again, with the service that by then answers new requests: a request may
-// outlast its token, its account and its configuration. The caller needs the aliases, its folder, and those
-// of the rights that it had; one of them at least. The service stays open until release is called.
+// Again authenticates the caller again, with the service that by then answers new requests: a
+// request may outlast its token, its account and its configuration. The caller needs the aliases,
+// its folder, and those of the rights that it had; one of them at least. The service stays open
+// until release is called.
 func (p *Permit) Again(
 	ctx context.Context, kind item.Kind, rights []access.Right, aliases ...string,
 ) (now access.Caller, running *service.Service, release func(), refused *Refusal) {
@@ -70,8 +72,9 @@ func (p *Permit) Again(
 	return now, running, release, refused
 }
 
-// Confirm returns the [upload.Request.Confirm] of a request to store an item: the caller needs the rights and
-// the aliases, and that of the item. The items of a ticket are counted until settle is called.
+// Confirm returns the [upload.Request.Confirm] of a request to store an item: the caller needs the
+// rights and the aliases, and that of the item. The items of a ticket are counted until settle is
+// called.
 func (p *Permit) Confirm(kind item.Kind, rights []access.Right, aliases ...string) upload.Confirm {
 	return func(ctx context.Context, c upload.Commitment) (settle func(upload.Outcome), failure *item.Failure) {
 		now, running, release, refused := p.Again(ctx, kind, rights, append(slices.Clip(aliases), c.Alias)...)
@@ -95,9 +98,9 @@ func (p *Permit) Confirm(kind item.Kind, rights []access.Right, aliases ...strin
 	}
 }
 
-// charge counts the items that are about to be committed on a ticket. The caller must call settle, and the
-// service must stay open until then. The items of a request with a key count once, however often it is
-// repeated with the same bytes.
+// charge counts the items that are about to be committed on a ticket. The caller must call settle,
+// and the service must stay open until then. The items of a request with a key count once, however
+// often it is repeated with the same bytes.
 func (p *Permit) charge(
 	ctx context.Context, running *service.Service, ticket *access.Ticket, c upload.Commitment,
 ) (settle func(stored bool), refused *Refusal) {
@@ -127,8 +130,8 @@ func (p *Permit) charge(
 const (
 	// spareUploads is how many uploads a ticket may have under way beside one for each of its files.
 	spareUploads = 2
-	// maxHeld is how long a request may hold memory while its client sends a form and reads the answer.
-	// The time of a set begins when it is deleted.
+	// maxHeld is how long a request may hold memory while its client sends a form and reads the
+	// answer. The time of a set begins when it is deleted.
 	maxHeld = 3 * time.Minute
 )
 
@@ -143,8 +146,8 @@ func (p *Permit) BeginUpload(w http.ResponseWriter) (ended func(), refused *Refu
 	return p.BeginPart(w, spareUploads)
 }
 
-// BeginPart is BeginUpload for one of many requests with the bytes of a file, of which a ticket may have
-// spare ones beside one for each of its files.
+// BeginPart is BeginUpload for one of many requests with the bytes of a file, of which a ticket may
+// have spare ones beside one for each of its files.
 func (p *Permit) BeginPart(w http.ResponseWriter, spare int) (ended func(), refused *Refusal) {
 	ended, ok := p.Service.BeginUpload(p.Actor, p.Ticket, spare)
 	if !ok {
@@ -154,9 +157,10 @@ func (p *Permit) BeginPart(w http.ResponseWriter, spare int) (ended func(), refu
 	return p.Repetition.untilSent(ended), nil
 }
 
-// EnterQueue waits until the request may hold n bytes for its form or its answer, as [service.Service.Enter].
-// leave must be called when the answer is written. Writes fail after [maxHeld]; those of a set only after
-// [Gate.BoundAnswer], as HTTP/2 aborts a request whose deadline passes.
+// EnterQueue waits until the request may hold n bytes for its form or its answer, as
+// [service.Service.Enter]. leave must be called when the answer is written. Writes fail after
+// [maxHeld]; those of a set only after [Gate.BoundAnswer], as HTTP/2 aborts a request whose
+// deadline passes.
 func (p *Permit) EnterQueue(
 	ctx context.Context, w http.ResponseWriter, call service.Call, n int64,
 ) (leave func(), refused *Refusal) {

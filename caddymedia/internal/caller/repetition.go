@@ -47,10 +47,10 @@ type keptAnswer struct {
 	Body   string            `json:"body"`
 }
 
-// Repetition is a request that may be repeated under its Idempotency-Key. These steps, in this order,
-// make it exact however often and wherever an attempt ends:
-//   - The key is leased to one attempt at a time. An attempt that has lost the lease changes nothing
-//     more, and undoes nothing.
+// Repetition is a request that may be repeated under its Idempotency-Key. These steps, in this
+// order, make it exact however often and wherever an attempt ends:
+//   - The key is leased to one attempt at a time. An attempt that has lost the lease changes
+//     nothing more, and undoes nothing.
 //   - Before something changes, the request is kept with the time of its first attempt. A later one
 //     makes the same names with it, and finds what is stored under them since.
 //   - The answer is kept before it is sent.
@@ -103,8 +103,8 @@ func (rep *Repetition) Undone() {
 // IsAnswered reports whether an earlier attempt has succeeded.
 func (rep *Repetition) IsAnswered() bool { return rep != nil && rep.answer != nil }
 
-// Admit authenticates a request, and serves it once for each Idempotency-Key. The endpoint must refuse a
-// request whose permit is refused, and replay the answer of one that has it.
+// Admit authenticates a request, and serves it once for each Idempotency-Key. The endpoint must
+// refuse a request whose permit is refused, and replay the answer of one that has it.
 func (g *Gate) Admit(
 	running *service.Service, w http.ResponseWriter, r *http.Request, origin item.Origin, authenticate Authenticator,
 	serve func(*Permit, http.ResponseWriter, *http.Request) error,
@@ -133,7 +133,8 @@ func (g *Gate) Admit(
 	return rep.run(w, repeatable, func(w http.ResponseWriter) error { return serve(p, w, repeatable) })
 }
 
-// begin begins an attempt, or returns the refusal of its key. lost is called if another attempt takes over.
+// begin begins an attempt, or returns the refusal of its key. lost is called if another attempt
+// takes over.
 func (rep *Repetition) begin(p *Permit, w http.ResponseWriter, r *http.Request, lost func()) *Refusal {
 	keys := r.Header.Values(HeaderRetryKey)
 	if len(keys) > 1 || !isRetryKey(keys[0]) {
@@ -232,7 +233,8 @@ func isRetryKey(key string) bool {
 	return len(key) > 0 && len(key) <= maxRetryKey
 }
 
-// ReplayRefusal returns the refusal of a caller who may not use the alias of the answer any more, or nil.
+// ReplayRefusal returns the refusal of a caller who may not use the alias of the answer any more,
+// or nil.
 func (rep *Repetition) ReplayRefusal(allows func(alias string) bool) *Refusal {
 	if !rep.IsAnswered() || rep.answer.Alias == "" || allows(rep.answer.Alias) {
 		return nil
@@ -240,8 +242,8 @@ func (rep *Repetition) ReplayRefusal(allows func(alias string) bool) *Refusal {
 	return OtherAlias
 }
 
-// Keep keeps the request, because something is about to change in an alias. A request whose key cannot
-// be used is refused.
+// Keep keeps the request, because something is about to change in an alias. A request whose key
+// cannot be used is refused.
 func (rep *Repetition) Keep(ctx context.Context, alias string) *Refusal {
 	if rep == nil {
 		return nil

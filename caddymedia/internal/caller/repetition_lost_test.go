@@ -22,8 +22,9 @@ func failed(t *testing.T, r *reply, status int, has string) {
 	}
 }
 
-// TestRetryRecovers: a request whose key cannot be looked up, or that cannot be kept before its change, is
-// refused, also if the token store is back a moment later. It is never carried out without its key.
+// TestRetryRecovers: a request whose key cannot be looked up, or that cannot be kept before its
+// change, is refused, also if the token store is back a moment later. It is never carried out
+// without its key.
 func TestRetryRecovers(t *testing.T) {
 	t.Parallel()
 	for _, c := range interruptible {
@@ -126,8 +127,8 @@ func (e endingBody) Read([]byte) (int, error) {
 	return 0, context.Canceled
 }
 
-// TestRetryForgotten: an attempt that has changed nothing leaves no key, however it ends. The answers of an
-// account and of its tickets are kept apart.
+// TestRetryForgotten: an attempt that has changed nothing leaves no key, however it ends. The
+// answers of an account and of its tickets are kept apart.
 func TestRetryForgotten(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
@@ -146,7 +147,8 @@ func TestRetryForgotten(t *testing.T) {
 	}
 }
 
-// TestRetrySet: the repetition of a deletion that has failed for a part of its items deletes the rest.
+// TestRetrySet: the repetition of a deletion that has failed for a part of its items deletes the
+// rest.
 func TestRetrySet(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(end func()) error{
@@ -208,8 +210,8 @@ func TestRetryFolder(t *testing.T) {
 	}
 }
 
-// TestRetryRights: an answer is not replayed for a user without the right or the alias. The tokens of
-// an account end with these.
+// TestRetryRights: an answer is not replayed for a user without the right or the alias. The tokens
+// of an account end with these.
 func TestRetryRights(t *testing.T) {
 	t.Parallel()
 	const item = itemsPath + "file/one/users/alice/a.txt"
@@ -258,8 +260,8 @@ func TestRetryRights(t *testing.T) {
 	}
 }
 
-// TestRetryTicket: the repetition of an upload with a used-up ticket is answered, and an interrupted
-// one is counted once.
+// TestRetryTicket: the repetition of an upload with a used-up ticket is answered, and an
+// interrupted one is counted once.
 func TestRetryTicket(t *testing.T) {
 	t.Parallel()
 	for n := int64(0); ; n++ {
@@ -286,7 +288,8 @@ func TestRetryTicket(t *testing.T) {
 	}
 }
 
-// TestRetryTicketUncounted: items of an earlier attempt stay counted if a repetition cannot count them.
+// TestRetryTicketUncounted: items of an earlier attempt stay counted if a repetition cannot count
+// them.
 func TestRetryTicketUncounted(t *testing.T) {
 	t.Parallel()
 	for n := int64(0); ; n++ {

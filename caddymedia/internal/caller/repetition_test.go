@@ -25,8 +25,8 @@ const (
 // leaseTime is longer than the lease of a dead process.
 const leaseTime = 30 * time.Second
 
-// mortal is a site whose process dies after a number of steps: operations of the storage, and changes of
-// requests in the token store.
+// mortal is a site whose process dies after a number of steps: operations of the storage, and
+// changes of requests in the token store.
 type mortal struct {
 	*site
 	left atomic.Int64
@@ -84,8 +84,8 @@ func (m *mortal) contents(t *testing.T) []string {
 	return contents
 }
 
-// interruptible are requests that change items. Their effect is that of the request alone, after each
-// crash and repetition.
+// interruptible are requests that change items. Their effect is that of the request alone, after
+// each crash and repetition.
 var interruptible = []httpCase{
 	{Name: "one file", Method: "POST", Target: filePath + "?alias=one", Header: multipart, Body: form(file("a.txt", "text"))},
 	{Name: "files", Method: "POST", Target: filePath + "?alias=one", Header: multipart, Body: form(file("a.txt", "1"), file("new.txt", "2"), file("b.txt", "3"))},
@@ -161,8 +161,8 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// interrupted makes the first attempt at a request, whose process dies after n steps, and lets its lease
-// end.
+// interrupted makes the first attempt at a request, whose process dies after n steps, and lets its
+// lease end.
 func interrupted(t *testing.T, c httpCase, n int, repeats bool) (m *mortal, first *reply, dead bool) {
 	t.Helper()
 	m = newMortalOn(t, repeats)
@@ -175,9 +175,9 @@ func interrupted(t *testing.T, c httpCase, n int, repeats bool) (m *mortal, firs
 	return m, first, dead
 }
 
-// TestInterruptedChange ends the process after each step of a move, copy or deletion. Its repetition
-// succeeds, or is answered as if another caller had made the change. It loses nothing, and a success is
-// repeated.
+// TestInterruptedChange ends the process after each step of a move, copy or deletion. Its
+// repetition succeeds, or is answered as if another caller had made the change. It loses nothing,
+// and a success is repeated.
 func TestInterruptedChange(t *testing.T) {
 	t.Parallel()
 	for _, c := range interruptible {
@@ -364,8 +364,8 @@ func TestRetryRefused(t *testing.T) {
 	put(samples["png"], 201, "")
 }
 
-// TestRetryOther: a repetition of an interrupted request with another beginning of its first file is
-// refused. What comes after it makes no difference.
+// TestRetryOther: a repetition of an interrupted request with another beginning of its first file
+// is refused. What comes after it makes no difference.
 func TestRetryOther(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("q", 600)
@@ -404,8 +404,8 @@ func TestRetryOther(t *testing.T) {
 	}
 }
 
-// TestRetryUnused: the repetition of an attempt that has failed without a crash does not take an item of the
-// same bytes, which another request has stored meanwhile, for its own.
+// TestRetryUnused: the repetition of an attempt that has failed without a crash does not take an
+// item of the same bytes, which another request has stored meanwhile, for its own.
 func TestRetryUnused(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)
@@ -439,8 +439,8 @@ func TestRetryLarge(t *testing.T) {
 	c.Check(t, s)
 }
 
-// endAfter returns the step of a process that ends after n changes of requests: it holds the lease, and
-// has kept the request.
+// endAfter returns the step of a process that ends after n changes of requests: it holds the lease,
+// and has kept the request.
 func endAfter(n int) func() error {
 	return func() error {
 		if n--; n < 0 {

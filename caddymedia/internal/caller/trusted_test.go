@@ -12,7 +12,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
-// TestUserAuthentication: a request without a credential of ours acts for the user, if there is one.
+// TestUserAuthentication: a request without a credential of ours acts for the user, if there is
+// one.
 func TestUserAuthentication(t *testing.T) {
 	t.Parallel()
 	const list = itemsPath + "file/one"
@@ -55,8 +56,8 @@ func TestUserAuthentication(t *testing.T) {
 	})
 }
 
-// TestUserFolder: a user can neither see nor change anything outside his folder, whatever the request
-// is. All paths are those in the alias.
+// TestUserFolder: a user can neither see nor change anything outside his folder, whatever the
+// request is. All paths are those in the alias.
 func TestUserFolder(t *testing.T) {
 	t.Parallel()
 	const one, replacing = itemsPath + "file/one", itemsPath + "file/replacing"
@@ -125,7 +126,8 @@ func TestUserFolder(t *testing.T) {
 	run(t, withUsers, cases)
 }
 
-// TestUserItems: within his folder a user can do everything, and it is the default of every request.
+// TestUserItems: within his folder a user can do everything, and it is the default of every
+// request.
 func TestUserItems(t *testing.T) {
 	t.Parallel()
 	s := withUsers(t)
@@ -183,8 +185,8 @@ func TestUserItems(t *testing.T) {
 	}
 }
 
-// TestUserIDs: a user of any ID has a folder of his own, and so do uploads of his. Package naming tests which
-// folder that is.
+// TestUserIDs: a user of any ID has a folder of his own, and so do uploads of his. Package naming
+// tests which folder that is.
 func TestUserIDs(t *testing.T) {
 	t.Parallel()
 	s := withUsers(t)
@@ -239,7 +241,8 @@ func TestUserResumable(t *testing.T) {
 	}
 }
 
-// TestUserResumableConfirmed: an upload is not stored in a folder that is not that of the user any more.
+// TestUserResumableConfirmed: an upload is not stored in a folder that is not that of the user any
+// more.
 func TestUserResumableConfirmed(t *testing.T) {
 	t.Parallel()
 	s := withUsers(t)

@@ -63,7 +63,8 @@ func (r *RenditionRequest) OpenRendition(
 // ErrNotMade means that a rendition is not stored yet.
 var ErrNotMade = errors.New("the rendition is not made yet")
 
-// errNoFolder means that the alias has no folder for renditions, so that its thumbnails are not stored.
+// errNoFolder means that the alias has no folder for renditions, so that its thumbnails are not
+// stored.
 var errNoFolder = errors.New("the alias has no folder for renditions")
 
 // UnstoredError means that a rendition was made, but cannot be stored.
@@ -110,9 +111,9 @@ func (m *Maker) MakeRendition(ctx context.Context, r *RenditionRequest) error {
 	})
 }
 
-// once calls f for all concurrent callers of a name, and returns its error. It returns earlier, with
-// the cause of ctx or an error that wraps [render.ErrBusy], if ctx is done or the caller has waited
-// for [render.Limits.Wait].
+// once calls f for all concurrent callers of a name, and returns its error. It returns earlier,
+// with the cause of ctx or an error that wraps [render.ErrBusy], if ctx is done or the caller has
+// waited for [render.Limits.Wait].
 func (m *Maker) once(ctx context.Context, name string, f func() error) error {
 	made := m.making.DoChan(name, func() (any, error) {
 		err := guard.CallAs(render.ErrPanic, f)
@@ -146,8 +147,8 @@ func (m *Maker) makeRendition(ctx context.Context, r *RenditionRequest) error {
 	})
 }
 
-// attempt calls f when an image may be made at the request of owner. A failure by a name is returned
-// again for a while.
+// attempt calls f when an image may be made at the request of owner. A failure by a name is
+// returned again for a while.
 func (m *Maker) attempt(
 	ctx context.Context, name, owner string, f func(context.Context, *render.Maker) error,
 ) error {

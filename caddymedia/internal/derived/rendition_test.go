@@ -469,8 +469,8 @@ func thumbnail(alias *item.Alias, filename string, webp bool) *derived.Rendition
 	return &derived.RenditionRequest{Alias: alias, Rendition: &r, Filename: filename}
 }
 
-// TestThumbnail: a thumbnail is made once and stored beside the renditions, but is none of the alias. That of
-// a replaced image is another one; the old one is outdated.
+// TestThumbnail: a thumbnail is made once and stored beside the renditions, but is none of the
+// alias. That of a replaced image is another one; the old one is outdated.
 func TestThumbnail(t *testing.T) {
 	t.Parallel()
 	alias := withRenditions(t, onMemory(t, nil))
@@ -507,8 +507,8 @@ func wantOutdated(t *testing.T, alias *item.Alias, want ...string) {
 	}
 }
 
-// TestThumbnailUnstored: where nothing can be stored, the thumbnail is made for each request. Nothing is
-// read or written among the items of an alias without a folder for renditions.
+// TestThumbnailUnstored: where nothing can be stored, the thumbnail is made for each request.
+// Nothing is read or written among the items of an alias without a folder for renditions.
 func TestThumbnailUnstored(t *testing.T) {
 	t.Parallel()
 	readOnly := withRenditions(t, onMemory(t, func(op, key string) error {
@@ -535,8 +535,8 @@ func TestThumbnailUnstored(t *testing.T) {
 	}
 }
 
-// TestThumbnailForms: a thumbnail is upright, fits the box and does not move. Without an encoder for
-// WebP it has the format of its image.
+// TestThumbnailForms: a thumbnail is upright, fits the box and does not move. Without an encoder
+// for WebP it has the format of its image.
 func TestThumbnailForms(t *testing.T) {
 	t.Parallel()
 	alias := withRenditions(t, onMemory(t, nil))

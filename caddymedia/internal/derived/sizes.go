@@ -132,9 +132,9 @@ func (m *Maker) FactsOf(a *item.Alias, base, filename string, info imaging.Info,
 	return facts
 }
 
-// StoredFacts returns the facts of a stored image, at the request of owner; nil if the alias does not
-// want them, or the image cannot be read. For a list it reads at most the first 64 KiB of an image that
-// is not remembered, and adds no ThumbHash. The error is that of the storage or of ctx.
+// StoredFacts returns the facts of a stored image, at the request of owner; nil if the alias does
+// not want them, or the image cannot be read. For a list it reads at most the first 64 KiB of an
+// image that is not remembered, and adds no ThumbHash. The error is that of the storage or of ctx.
 func (m *Maker) StoredFacts(
 	ctx context.Context, a *item.Alias, base string, image storagedrivers.Info, owner string, inList bool,
 ) (*Facts, error) {
@@ -159,8 +159,8 @@ func (m *Maker) StoredFacts(
 // hashTime bounds how long an answer waits for a ThumbHash.
 const hashTime = 10 * time.Second
 
-// thumbHash returns the ThumbHash of a stored image, of a decoding unless it is remembered. It is nil if
-// none can be made now. A failure is not repeated for a while.
+// thumbHash returns the ThumbHash of a stored image, of a decoding unless it is remembered. It is
+// nil if none can be made now. A failure is not repeated for a while.
 func (m *Maker) thumbHash(ctx context.Context, a *item.Alias, filename string, image storagedrivers.Info, owner string) []byte {
 	name := headerKey(a, filename, image)
 	if hash, ok := m.Memory.hashes.Get(name); ok {
@@ -183,7 +183,8 @@ func (m *Maker) thumbHash(ctx context.Context, a *item.Alias, filename string, i
 	return hash
 }
 
-// Remember keeps the facts of an image that was stored just now, so that they need not be read again.
+// Remember keeps the facts of an image that was stored just now, so that they need not be read
+// again.
 func (m *Maker) Remember(a *item.Alias, filename string, image storagedrivers.Info, info imaging.Info, hash []byte) {
 	name := headerKey(a, filename, image)
 	m.Memory.headers.Add(name, info.Header())
@@ -195,8 +196,8 @@ func (m *Maker) Remember(a *item.Alias, filename string, image storagedrivers.In
 // headSize is how much of an image is read for its header, in bytes.
 const headSize = 64 << 10
 
-// header returns the properties in the header of an image. If it is not in the first bytes, more are
-// read, unless the image is one of a list.
+// header returns the properties in the header of an image. If it is not in the first bytes, more
+// are read, unless the image is one of a list.
 func (m *Maker) header(ctx context.Context, a *item.Alias, filename string, image storagedrivers.Info, inList bool) (imaging.Info, error) {
 	if info, ok := m.Memory.headers.Get(headerKey(a, filename, image)); ok {
 		return info, nil

@@ -59,8 +59,8 @@ func jpegWith(t *testing.T, comment int) string {
 	return b.String()[:2] + comments.String() + b.String()[2:]
 }
 
-// TestFactsRead: of an image of a list the first 64 KiB are read, once. Alone, an image whose size is
-// behind them has facts too. The image of an upload is remembered.
+// TestFactsRead: of an image of a list the first 64 KiB are read, once. Alone, an image whose size
+// is behind them has facts too. The image of an upload is remembered.
 func TestFactsRead(t *testing.T) {
 	t.Parallel()
 	d := &readers{Driver: memory.New()}
@@ -150,7 +150,8 @@ func TestThumbHashOfStored(t *testing.T) {
 	}
 }
 
-// TestSrcset: renditions of another shape are no choice of a page, and those that differ by rounding are.
+// TestSrcset: renditions of another shape are no choice of a page, and those that differ by
+// rounding are.
 func TestSrcset(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -50,9 +50,9 @@ func Answer(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
-// AnswerUnread is [Answer] to a request whose body is not read to its end. Over HTTP/1 it closes the
-// connection. Otherwise the server would wait for the body before it responds: for a minute if the
-// client waits for "100 Continue". The caller should call [Linger] after a response, as
+// AnswerUnread is [Answer] to a request whose body is not read to its end. Over HTTP/1 it closes
+// the connection. Otherwise the server would wait for the body before it responds: for a minute if
+// the client waits for "100 Continue". The caller should call [Linger] after a response, as
 // [AnswerAndLinger] does.
 func AnswerUnread(w http.ResponseWriter, r *http.Request, status int, v any) error {
 	closeUnread(w, r)
@@ -213,8 +213,8 @@ func StatusOf(failures item.Failures) int {
 	return highest
 }
 
-// WriteJSON answers a request with v as a line of JSON. If v cannot be encoded, it returns an error and
-// writes nothing.
+// WriteJSON answers a request with v as a line of JSON. If v cannot be encoded, it returns an error
+// and writes nothing.
 func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
@@ -231,9 +231,9 @@ func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
-// ReadJSON decodes the body of a request into v. The body must be a single JSON value of at most limit
-// bytes without unknown fields. Numbers keep their spelling. The error is an [http.MaxBytesError]
-// for a larger body; other errors may quote the body.
+// ReadJSON decodes the body of a request into v. The body must be a single JSON value of at most
+// limit bytes without unknown fields. Numbers keep their spelling. The error is an
+// [http.MaxBytesError] for a larger body; other errors may quote the body.
 func ReadJSON(w http.ResponseWriter, r *http.Request, limit int64, v any) error {
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, limit))
 	decoder.UseNumber()
@@ -271,11 +271,11 @@ func IsEncoded(header http.Header) bool {
 
 // Linger reads a bounded part of the body after the response, so that the client does not lose it.
 //
-// Over HTTP/1 it does so after [AnswerUnread]: closing the connection at once would reset it, RFC 9112
-// section 9.6. Over HTTP/3 it does so after each response but to GET and HEAD: the server would stop
-// the body, and Chromium 156 then often waits for the response without end. Beyond the bounds Linger
-// panics there with [http.ErrAbortHandler], which is an error for the client. Otherwise it does
-// nothing. The caller should hold no resources meanwhile.
+// Over HTTP/1 it does so after [AnswerUnread]: closing the connection at once would reset it, RFC
+// 9112 section 9.6. Over HTTP/3 it does so after each response but to GET and HEAD: the server
+// would stop the body, and Chromium 156 then often waits for the response without end. Beyond the
+// bounds Linger panics there with [http.ErrAbortHandler], which is an error for the client.
+// Otherwise it does nothing. The caller should hold no resources meanwhile.
 func Linger(w http.ResponseWriter, r *http.Request, now func() time.Time) {
 	limit := lingerTime
 	stops := r.ProtoMajor == 3 && r.Method != http.MethodGet && r.Method != http.MethodHead

@@ -23,8 +23,8 @@ func (d *deadlines) SetReadDeadline(deadline time.Time) error {
 	return nil
 }
 
-// TestLinger: what is left of a refused body is read where the end of the request would cost the client
-// the response.
+// TestLinger: what is left of a refused body is read where the end of the request would cost the
+// client the response.
 func TestLinger(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_900_000_000, 0)
@@ -65,8 +65,8 @@ func TestLinger(t *testing.T) {
 	}
 }
 
-// TestLingerAborts: over HTTP/3, a body that does not end in time ends with an error for the client, which
-// may wait for the response.
+// TestLingerAborts: over HTTP/3, a body that does not end in time ends with an error for the
+// client, which may wait for the response.
 func TestLingerAborts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -311,8 +311,8 @@ func (l *itemList) image() (*item, error) {
 // filled reports whether an item has content. An identity has that of its input.
 func (i *item) filled() bool { return i.kind == "iden" || len(merged(i.parts)) > 0 }
 
-// shown returns the size of an item as it is shown: without the edges outside of its clean aperture,
-// and turned. An identity without a size has that of its input.
+// shown returns the size of an item as it is shown: without the edges outside of its clean
+// aperture, and turned. An identity without a size has that of its input.
 func (l *itemList) shown(it *item) image.Point {
 	size := image.Pt(it.width, it.height)
 	if it.kind == "iden" && size == (image.Point{}) && len(it.inputs) == 1 && !it.measured {

@@ -128,7 +128,8 @@ func TestShownSize(t *testing.T) {
 	}
 }
 
-// TestApertureOfAVIF: like browsers, the size of an AVIF ignores its aperture, but not its rotation.
+// TestApertureOfAVIF: like browsers, the size of an AVIF ignores its aperture, but not its
+// rotation.
 func TestApertureOfAVIF(t *testing.T) {
 	t.Parallel()
 	file := heif("avif", []bmffItem{{"av01", "pixels", 12, 34, nil, false}}, properties(aperture(8, 1, 10, 1), bmffBox("irot", []byte{1})))

@@ -490,8 +490,8 @@ func TestReadHeader(t *testing.T) {
 	}
 }
 
-// TestReadHeaderOfStart: the start of a file has the size of the image, turned as it is shown, or none.
-// most is a number of bytes that is enough.
+// TestReadHeaderOfStart: the start of a file has the size of the image, turned as it is shown, or
+// none. most is a number of bytes that is enough.
 func TestReadHeaderOfStart(t *testing.T) {
 	t.Parallel()
 	wide, photo := drawPNG(t, 90, 40), drawJPEG(t, 90, 40)

@@ -31,10 +31,11 @@ func newProfile(data []byte, large bool, parts ...span) colorProfile {
 	return p
 }
 
-// setProfile sets the profile of pixels of a colour space, and reports whether it is one of them. As
-// in browsers, a profile of another space is ignored, except that grey pixels may have an RGB
+// setProfile sets the profile of pixels of a colour space, and reports whether it is one of them.
+// As in browsers, a profile of another space is ignored, except that grey pixels may have an RGB
 // profile. Other files get a profile only if it is a small one of RGB. Otherwise the pixels become
-// those of sRGB. So do grey ones, since a grey JPEG with an RGB profile is not read by all programs.
+// those of sRGB. So do grey ones, since a grey JPEG with an RGB profile is not read by all
+// programs.
 func (i *Info) setProfile(p colorProfile, pixels string) bool {
 	suits := p.space != "" && (p.space == pixels || p.space == icc.RGB && pixels == icc.Grey)
 	switch {
@@ -231,9 +232,9 @@ func (c *iccParts) join() colorProfile {
 	return newProfile(slices.Concat(c.parts...), c.large, c.spans...)
 }
 
-// inflateProfile returns the profile in the data of an iCCP chunk (W3C PNG, section 11.3.2.3), which
-// is at an offset of the file and has a size. The data is a name, a zero byte, the compression method
-// (always 0) and the compressed profile. It may be only the start of the chunk.
+// inflateProfile returns the profile in the data of an iCCP chunk (W3C PNG, section 11.3.2.3),
+// which is at an offset of the file and has a size. The data is a name, a zero byte, the
+// compression method (always 0) and the compressed profile. It may be only the start of the chunk.
 func inflateProfile(data []byte, offset, size int64) colorProfile {
 	_, rest, ok := bytes.Cut(data, []byte{0})
 	if !ok || len(rest) == 0 || rest[0] != 0 {

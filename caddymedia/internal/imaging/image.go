@@ -200,9 +200,9 @@ func CheckImage(r io.ReadSeeker, size int64, ext string, opts Options) (Info, er
 }
 
 // ReadHeader is [CheckImage] for an image that passed it before. It reads up to the place that says
-// the size and the orientation, which is in the first 64 KiB of nearly all images, and does not check
-// the rest. r may have only the first bytes of the size. The result has no Profile, has one frame,
-// and cannot be stripped.
+// the size and the orientation, which is in the first 64 KiB of nearly all images, and does not
+// check the rest. r may have only the first bytes of the size. The result has no Profile, has one
+// frame, and cannot be stripped.
 func ReadHeader(r io.ReadSeeker, size int64, ext string, opts Options) (Info, error) {
 	opts.header = true
 	info, err := CheckImage(r, size, ext, opts)

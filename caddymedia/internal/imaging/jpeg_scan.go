@@ -307,7 +307,8 @@ func (b *jpegBits) block(dc, ac *jpegCodes) bool {
 	return true
 }
 
-// ended reports whether the bits end at a marker, but for those that fill the last byte. Others may follow.
+// ended reports whether the bits end at a marker, but for those that fill the last byte. Others may
+// follow.
 func (b *jpegBits) ended(marker byte) bool {
 	b.fill()
 	ended := b.stop == marker && b.n < 8

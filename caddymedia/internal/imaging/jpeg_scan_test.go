@@ -20,8 +20,8 @@ func isIntact(t *testing.T, data []byte) bool {
 	return imaging.IsIntact(bytes.NewReader(data), info)
 }
 
-// scanned returns an image of 48 x 8 pixels of one grey, with restart markers between its six blocks, and
-// with its scan changed. All blocks have the same bits.
+// scanned returns an image of 48 x 8 pixels of one grey, with restart markers between its six
+// blocks, and with its scan changed. All blocks have the same bits.
 func scanned(t *testing.T, change func(blocks [][]byte) [][]byte) []byte {
 	t.Helper()
 	grey := image.NewGray(image.Rect(0, 0, 48, 8))
@@ -43,8 +43,8 @@ func scanned(t *testing.T, change func(blocks [][]byte) [][]byte) []byte {
 	return joined(header, segment(0xDD, []byte{0, 1}), []byte{0xFF, 0xDA, 0, 8, 1, 1, 0, 0, 63, 0}, scan)
 }
 
-// TestIsIntact: an ordinary JPEG is known to be intact without its pixels, and a damaged or unusual one is
-// left to the decoder.
+// TestIsIntact: an ordinary JPEG is known to be intact without its pixels, and a damaged or unusual
+// one is left to the decoder.
 func TestIsIntact(t *testing.T) {
 	t.Parallel()
 	same := func(blocks [][]byte) [][]byte { return blocks }
@@ -100,7 +100,8 @@ func TestIsIntactAltered(t *testing.T) {
 	}
 }
 
-// TestIsIntactMarkers: the decoder reads, or skips, every segment of an image that is known to be intact.
+// TestIsIntactMarkers: the decoder reads, or skips, every segment of an image that is known to be
+// intact.
 func TestIsIntactMarkers(t *testing.T) {
 	t.Parallel()
 	whole, intact := drawJPEG(t, 16, 16), map[byte]bool{}
@@ -113,8 +114,8 @@ func TestIsIntactMarkers(t *testing.T) {
 	}
 }
 
-// expectDecoded expects that an image that is known to be intact can be decoded, and reports whether it is
-// known.
+// expectDecoded expects that an image that is known to be intact can be decoded, and reports
+// whether it is known.
 func expectDecoded(t *testing.T, data []byte, what string) bool {
 	t.Helper()
 	info, err := check(data, "jpg", imaging.Options{MaxPixels: 10_000})

@@ -7,7 +7,8 @@ import (
 	"github.com/gabriel-vasile/mimetype"
 )
 
-// TestNamesOfSniffer compares the names that is compares with those of the sniffer, which has other ones too.
+// TestNamesOfSniffer compares the names that is compares with those of the sniffer, which has other
+// ones too.
 func TestNamesOfSniffer(t *testing.T) {
 	t.Parallel()
 	names := slices.Concat(signedTypes, []string{

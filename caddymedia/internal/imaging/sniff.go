@@ -119,8 +119,9 @@ const (
 	plainText   = "text/plain"
 )
 
-// is reports whether m is mediaType, a name that the sniffer itself uses, without parameters. MIME.Is knows
-// other names too, and parses both, which took a tenth of the memory of a small upload.
+// is reports whether m is mediaType, a name that the sniffer itself uses, without parameters.
+// MIME.Is knows other names too, and parses both, which took a tenth of the memory of a small
+// upload.
 func is(m *mimetype.MIME, mediaType string) bool {
 	essence, _, _ := strings.Cut(m.String(), ";")
 	return essence == mediaType

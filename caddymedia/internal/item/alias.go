@@ -89,8 +89,8 @@ type Alias struct {
 	RenameMismatched bool
 	// MaxSize of an item in bytes.
 	MaxSize int64
-	// Imaging are the limits of images, and the metadata without which they are stored. The limits hold for
-	// stored images too, when variants and renditions are made.
+	// Imaging are the limits of images, and the metadata without which they are stored. The limits
+	// hold for stored images too, when variants and renditions are made.
 	Imaging imaging.Options
 	// WebP are the options of variants; nil for no variants.
 	WebP *render.Options
@@ -225,11 +225,12 @@ func (a *Alias) Key(filename string) string {
 	return a.Prefix + "/" + filename
 }
 
-// MarkerKey returns the key of the marker of a folder (relative to the alias), which keeps it while it
-// has no items. The marker is an empty object, since not all backends have empty folders.
+// MarkerKey returns the key of the marker of a folder (relative to the alias), which keeps it while
+// it has no items. The marker is an empty object, since not all backends have empty folders.
 func (a *Alias) MarkerKey(folder string) string { return a.Below(folder) + naming.FolderMarker }
 
-// Below returns the beginning of the keys below a folder (relative to the alias); an empty one is the root.
+// Below returns the beginning of the keys below a folder (relative to the alias); an empty one is
+// the root.
 func (a *Alias) Below(folder string) string {
 	if folder == "" {
 		return a.Key("")
@@ -364,8 +365,8 @@ const (
 	OriginGo    Origin = "go"    // code in the same process
 )
 
-// AnyExtension in place of extensions accepts all names but those that are never accepted, also those without
-// one.
+// AnyExtension in place of extensions accepts all names but those that are never accepted, also
+// those without one.
 const AnyExtension = "*"
 
 // TakesAnything reports whether the alias accepts all names, and all contents: it is for programs.

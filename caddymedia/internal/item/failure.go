@@ -137,8 +137,8 @@ func StorageFailure(err error) *Failure {
 // ErrOther means that an item is not the one that an operation is for.
 var ErrOther = errors.New("the item is another one by now")
 
-// OperationFailure returns the failure for an error of an operation on stored items. doing is what failed, as
-// in "the storage could not list the items".
+// OperationFailure returns the failure for an error of an operation on stored items. doing is what
+// failed, as in "the storage could not list the items".
 func OperationFailure(doing string, err error) *Failure {
 	if failure, ok := errors.AsType[*Failure](err); ok {
 		return failure

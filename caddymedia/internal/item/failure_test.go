@@ -11,8 +11,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// TestOperationFailure: each error of an operation has its reason. Only what may be the fault of the storage
-// has a cause, which is logged.
+// TestOperationFailure: each error of an operation has its reason. Only what may be the fault of
+// the storage has a cause, which is logged.
 func TestOperationFailure(t *testing.T) {
 	t.Parallel()
 	known := item.Failf(item.TooLarge, "too large")

@@ -68,7 +68,8 @@ func (a *Alias) MayName(ext string) bool {
 	return a.accepts(ext) || a.RenameMismatched || a.isJPEG(ext)
 }
 
-// accepts reports whether names of items may have an extension; the empty one is that of a name without.
+// accepts reports whether names of items may have an extension; the empty one is that of a name
+// without.
 func (a *Alias) accepts(ext string) bool { return a.Extensions[ext] || a.TakesAnything() }
 
 // isJPEG reports whether an extension is one of JPEG that images are not stored under.
@@ -156,8 +157,8 @@ func (a *Alias) extensions() string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// RenamedFailure returns the failure for a name that must be kept, of what the alias would store under
-// another one.
+// RenamedFailure returns the failure for a name that must be kept, of what the alias would store
+// under another one.
 func (a *Alias) RenamedFailure(stored string) *Failure {
 	way := ""
 	if a.Sanitize {

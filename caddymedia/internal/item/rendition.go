@@ -32,8 +32,9 @@ type Rendition struct {
 	Still bool
 }
 
-// Thumbnail is the rendition for lists of items in the panel. No alias has it among its renditions, and
-// no configuration can have its name, so it has no public address. It is stored like the others.
+// Thumbnail is the rendition for lists of items in the panel. No alias has it among its renditions,
+// and no configuration can have its name, so it has no public address. It is stored like the
+// others.
 var Thumbnail = Rendition{Name: "@thumbnail", Box: scale.Box{Width: 320, Height: 320}, Quality: 70, Still: true}
 
 // Rendition returns the rendition of a name, and false if the alias has none.

@@ -30,8 +30,8 @@ func (a *Alias) IsVariant(filename string) bool {
 	return ok && a.MayHaveVariant(image)
 }
 
-// MayBeItem reports whether filename (relative to the alias) may be that of an item: the key is valid, and
-// neither that of a variant nor reserved.
+// MayBeItem reports whether filename (relative to the alias) may be that of an item: the key is
+// valid, and neither that of a variant nor reserved.
 func (a *Alias) MayBeItem(filename string) bool {
 	return storagedrivers.ValidKey(filename) == nil && storagedrivers.ValidKey(a.Key(filename)) == nil &&
 		!a.IsVariant(filename) && !naming.IsReserved(filename)
@@ -220,9 +220,9 @@ func (a *Alias) Watch() Watch {
 	return Watch{a, recent.last}
 }
 
-// Stored reports whether an item was stored since the watch began, or its object of info last before
-// it; neither if this process has not stored it. The answer is exact for a caller that holds the lock
-// of the item. After 65,536 more items, any unknown one counts as stored since.
+// Stored reports whether an item was stored since the watch began, or its object of info last
+// before it; neither if this process has not stored it. The answer is exact for a caller that holds
+// the lock of the item. After 65,536 more items, any unknown one counts as stored since.
 func (w Watch) Stored(filename string, info storagedrivers.Info) (before, since bool) {
 	return recent.find(w.alias.LockName(filename), info, w.began)
 }

@@ -219,8 +219,8 @@ func (w *timedAnswer) Write(p []byte) (int, error) {
 	return w.ResponseRecorder.Write(p)
 }
 
-// TestAnswerDeadline: a client has a bounded time to read an answer, which begins with the answer. HTTP/2
-// aborts a request whose deadline passes, and a large set takes longer to delete.
+// TestAnswerDeadline: a client has a bounded time to read an answer, which begins with the answer.
+// HTTP/2 aborts a request whose deadline passes, and a large set takes longer to delete.
 func TestAnswerDeadline(t *testing.T) {
 	t.Parallel()
 	s, calls := busyCalls(t)

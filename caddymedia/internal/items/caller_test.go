@@ -51,8 +51,8 @@ func asPanel(account access.Account) caller.Known {
 	return caller.Known{Account: account, Origin: item.OriginPanel}
 }
 
-// TestItemsOfCaller: a caller without a token changes the items of all aliases like an account, within the
-// aliases and rights of its own.
+// TestItemsOfCaller: a caller without a token changes the items of all aliases like an account,
+// within the aliases and rights of its own.
 func TestItemsOfCaller(t *testing.T) {
 	t.Parallel()
 	s := withItems(t)
@@ -87,8 +87,8 @@ func TestItemsOfCaller(t *testing.T) {
 	}
 }
 
-// TestItemsConfirm: nothing is changed if the right to change items is withdrawn before a request, while
-// its body is read, or before its commit. The running service is asked after a reload.
+// TestItemsConfirm: nothing is changed if the right to change items is withdrawn before a request,
+// while its body is read, or before its commit. The running service is asked after a reload.
 func TestItemsConfirm(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -184,7 +184,8 @@ func TestItemsOfCallerRepeated(t *testing.T) {
 	callerCase{method: http.MethodDelete, path: "one/a.txt", header: key, status: 404}.check(t, s, known)
 }
 
-// TestItemsOfCallerReported: each change is reported as one of the panel, with the caller as account.
+// TestItemsOfCallerReported: each change is reported as one of the panel, with the caller as
+// account.
 func TestItemsOfCallerReported(t *testing.T) {
 	t.Parallel()
 	o := new(recorder)

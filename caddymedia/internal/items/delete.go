@@ -84,8 +84,8 @@ func (q *itemsRequest) deleteOne(ctx context.Context) error {
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, deletedAnswer{Success: true})
 }
 
-// delete deletes an item if it matches. To a repetition, one that was stored after the first attempt does
-// not exist.
+// delete deletes an item if it matches. To a repetition, one that was stored after the first
+// attempt does not exist.
 func (q *itemsRequest) delete(ctx context.Context, filename string, matches func(storagedrivers.Info) bool, inSet bool) error {
 	isNewer := false
 	err := q.running.Uploader().DeleteItem(ctx, upload.Deletion{
@@ -139,7 +139,8 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 	})
 }
 
-// setProblem returns the problem of a form with a set of items, for the caller; empty if there is none.
+// setProblem returns the problem of a form with a set of items, for the caller; empty if there is
+// none.
 func setProblem(alias *item.Alias, form url.Values) string {
 	if name := caller.SentTwice(form, "folder", "everything"); name != "" {
 		return "the field " + name + " is sent twice"
@@ -210,8 +211,8 @@ func firstOf(names []string) map[string]int {
 	return first
 }
 
-// logFailed logs the failure of an item of a set, and has the request carried out again when it is repeated,
-// if it is not the caller's fault.
+// logFailed logs the failure of an item of a set, and has the request carried out again when it is
+// repeated, if it is not the caller's fault.
 func (q *itemsRequest) logFailed(failure *item.Failure) {
 	if status := httpx.StatusOf(item.Failures{failure}); status >= http.StatusInternalServerError {
 		q.Log.Error(failure.Message, "status", status, "error", failure.Err)
@@ -290,8 +291,8 @@ func (q *itemsRequest) deleteMarkers(ctx context.Context, folder string, older f
 	return nil
 }
 
-// storedBefore reports whether an object was stored before a time. A backend may have its times in whole
-// seconds, without the rest.
+// storedBefore reports whether an object was stored before a time. A backend may have its times in
+// whole seconds, without the rest.
 func storedBefore(stored, began time.Time) bool {
 	if stored.Nanosecond() == 0 {
 		return !stored.Add(time.Second).After(began)
@@ -299,8 +300,8 @@ func storedBefore(stored, began time.Time) bool {
 	return stored.Before(began)
 }
 
-// filenames returns up to [maxSet] items below a folder that wanted accepts, as far as they are listed
-// before bounded ends. more means that there may be others.
+// filenames returns up to [maxSet] items below a folder that wanted accepts, as far as they are
+// listed before bounded ends. more means that there may be others.
 func (q *itemsRequest) filenames(ctx, bounded context.Context, folder string, wanted func(storagedrivers.Info) bool) (filenames []string, more bool, err error) {
 	isShown := service.ItemFilter(q.alias, "")
 	for info, err := range q.alias.Storage.All(bounded, q.alias.Below(folder)) {

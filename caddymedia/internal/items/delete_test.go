@@ -434,7 +434,8 @@ func (d *redated) Features() storagedrivers.Features {
 	return features
 }
 
-// TestDeleteFolderFails: an error of the storage ends the set. It is the answer if nothing was deleted.
+// TestDeleteFolderFails: an error of the storage ends the set. It is the answer if nothing was
+// deleted.
 func TestDeleteFolderFails(t *testing.T) {
 	t.Parallel()
 	for number, status := range map[int]int{0: 502, 2: 200} {
@@ -472,8 +473,8 @@ func TestDeleteRevoked(t *testing.T) {
 	}
 }
 
-// TestDeletionsReported: each deletion of one item is reported as a change, and a set once more as a
-// whole. Refusals name their account.
+// TestDeletionsReported: each deletion of one item is reported as a change, and a set once more as
+// a whole. Refusals name their account.
 func TestDeletionsReported(t *testing.T) {
 	t.Parallel()
 	o := new(recorder)

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// requestsByRight returns requests for the item a.txt of the aliases one and replacing, by their right.
+// requestsByRight returns requests for the item a.txt of the aliases one and replacing, by their
+// right.
 func requestsByRight() map[string][]httpCase {
 	const one, replacing = itemsPath + "file/one", itemsPath + "file/replacing/a.txt"
 	return map[string][]httpCase{

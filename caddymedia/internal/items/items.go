@@ -72,9 +72,9 @@ func accounts(g *caller.Gate, w http.ResponseWriter, r *http.Request) caller.Aut
 	}
 }
 
-// Serve serves a request for items of a known caller like the endpoint, but without a token. path is the
-// escaped path after the kind: "<alias>" or "<alias>/<filename>". The error is an *[httpx.Error]; then
-// nothing was written.
+// Serve serves a request for items of a known caller like the endpoint, but without a token. path
+// is the escaped path after the kind: "<alias>" or "<alias>/<filename>". The error is an
+// *[httpx.Error]; then nothing was written.
 func Serve(g *caller.Gate, w http.ResponseWriter, r *http.Request, kind item.Kind, path string, known caller.Known) error {
 	q := &itemsRequest{Gate: g, kind: kind, origin: known.Origin, authenticate: known.Authenticate}
 	if q.origin != item.OriginAdmin { // whose host has no items
@@ -256,8 +256,8 @@ func (q *itemsRequest) fail(ctx context.Context, status int, failure *item.Failu
 	return httpx.Refuse(q.w, q.r, q.Log, status, item.Failures{failure})
 }
 
-// failed responds with the error of an operation on items. doing is what failed, as in "the storage could not
-// list the items".
+// failed responds with the error of an operation on items. doing is what failed, as in "the storage
+// could not list the items".
 func (q *itemsRequest) failed(ctx context.Context, doing string, err error) error {
 	failure := *item.OperationFailure(doing, err)
 	failure.Filename = q.address.Filename
@@ -404,7 +404,8 @@ func (q *itemsRequest) query() (query service.ItemQuery, problem string) {
 	return query, ""
 }
 
-// folderProblem returns the problem of a folder of an alias, for the caller; empty if there is none.
+// folderProblem returns the problem of a folder of an alias, for the caller; empty if there is
+// none.
 func folderProblem(alias *item.Alias, folder string) string {
 	if folder != "" && (storagedrivers.ValidKey(folder) != nil || storagedrivers.ValidKey(alias.Key(folder)+"/x") != nil) {
 		return "the folder is invalid: separate its segments by single slashes, without one at the beginning or the end"
@@ -412,8 +413,8 @@ func folderProblem(alias *item.Alias, folder string) string {
 	return ""
 }
 
-// describe returns items as in a list. The storage is asked about an item if the backend lists neither
-// tags nor exact times, and about a variant that the list has not seen.
+// describe returns items as in a list. The storage is asked about an item if the backend lists
+// neither tags nor exact times, and about a variant that the list has not seen.
 func (q *itemsRequest) describe(ctx context.Context, infos []storagedrivers.Info, variants map[string]bool) ([]itemAnswer, error) {
 	described := make([]itemAnswer, len(infos))
 	group := guard.NewGroup(atOnce)
@@ -451,8 +452,8 @@ func (q *itemsRequest) describe(ctx context.Context, infos []storagedrivers.Info
 	return slices.DeleteFunc(described, func(a itemAnswer) bool { return a.Filename == "" }), nil
 }
 
-// addFacts adds the facts of images to their answers, as far as the alias wants them. infos may have more
-// items than there are answers.
+// addFacts adds the facts of images to their answers, as far as the alias wants them. infos may
+// have more items than there are answers.
 func (q *itemsRequest) addFacts(ctx context.Context, answers []itemAnswer, infos []storagedrivers.Info, inList bool) error {
 	if q.alias.Facts == item.NoFacts {
 		return nil

@@ -137,7 +137,8 @@ func asText(t *testing.T, v any) string {
 	return string(text)
 }
 
-// TestItemsListedOnly: where lists have the times of which entity tags are made, no item is asked for.
+// TestItemsListedOnly: where lists have the times of which entity tags are made, no item is asked
+// for.
 func TestItemsListedOnly(t *testing.T) {
 	t.Parallel()
 	d := &timed{untagged{memory.New()}}
@@ -177,7 +178,8 @@ func (d *timed) List(ctx context.Context, opts storagedrivers.ListOptions) (stor
 	return page, err
 }
 
-// TestOneItem: the filename is decoded once. Variants, renditions and unfinished uploads are no items.
+// TestOneItem: the filename is decoded once. Variants, renditions and unfinished uploads are no
+// items.
 func TestOneItem(t *testing.T) {
 	t.Parallel()
 	one := func(name string, status int, has string) httpCase {

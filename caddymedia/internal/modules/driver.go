@@ -1,6 +1,7 @@
-// Package modules is the Caddy side of package modules of other modules: the Caddy modules of drivers and
-// token stores, and the reading of the options of a schema from a Caddyfile, so that all refuse unknown
-// options with the same words. It knows no driver. Begin with [Driver], and [Parse] for options.
+// Package modules is the Caddy side of package modules of other modules: the Caddy modules of
+// drivers and token stores, and the reading of the options of a schema from a Caddyfile, so that
+// all refuse unknown options with the same words. It knows no driver. Begin with [Driver], and
+// [Parse] for options.
 package modules
 
 import (

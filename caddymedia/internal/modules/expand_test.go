@@ -36,8 +36,8 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-// TestExpandEmptyList: [] or {} in JSON is the same as an option that is missing in a Caddyfile, also in
-// comparisons of expanded options.
+// TestExpandEmptyList: [] or {} in JSON is the same as an option that is missing in a Caddyfile,
+// also in comparisons of expanded options.
 func TestExpandEmptyList(t *testing.T) {
 	t.Parallel()
 	without, empty := config{Name: "n"}, config{Name: "n", List: []string{}, Secrets: []string{}, Boxes: map[string]*box{}}

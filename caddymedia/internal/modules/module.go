@@ -86,8 +86,8 @@ func (m *module[C]) expand() error {
 }
 
 // PoolKey identifies the backend and all settings, including the content of files that the options
-// name. Modules with equal keys may share one driver or store, so that connections outlive a reload.
-// The key is a hash, because the settings contain secrets.
+// name. Modules with equal keys may share one driver or store, so that connections outlive a
+// reload. The key is a hash, because the settings contain secrets.
 func (m *module[C]) PoolKey() string {
 	// JSON has the values of pointers, and %#v has unexported fields.
 	public, err := json.Marshal(m.completed)

@@ -9,9 +9,9 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Parse reads the options of config, a pointer to the struct of the schema, from the block after the
-// current token; see [ParseBlock]. custom has the readers of options with their own syntax, which
-// all groups have. An error of a rule ([options.Checker]) has the position of its option.
+// Parse reads the options of config, a pointer to the struct of the schema, from the block after
+// the current token; see [ParseBlock]. custom has the readers of options with their own syntax,
+// which all groups have. An error of a rule ([options.Checker]) has the position of its option.
 func Parse(
 	d *caddyfile.Dispenser, what string, schema *options.Schema, config any, custom Readers, repeated ...string,
 ) error {
@@ -63,8 +63,8 @@ func parseArgument(d *caddyfile.Dispenser, what string, schema *options.Schema, 
 	return ParseBlock(d, what, readers, repeatable(schema, config)...)
 }
 
-// ReadersOf returns the readers of the options of config, a pointer to the struct of the schema, and
-// custom ones. A custom reader that is nil removes the option.
+// ReadersOf returns the readers of the options of config, a pointer to the struct of the schema,
+// and custom ones. A custom reader that is nil removes the option.
 func ReadersOf(schema *options.Schema, config any, custom Readers) Readers {
 	readers := Readers{}
 	for _, f := range schema.Fields(config) {

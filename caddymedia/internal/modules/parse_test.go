@@ -203,8 +203,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestParseRules: a broken rule is an error of the Caddyfile, on the line of its option, or at the end
-// of the block. Texts with placeholders are not checked.
+// TestParseRules: a broken rule is an error of the Caddyfile, on the line of its option, or at the
+// end of the block. Texts with placeholders are not checked.
 func TestParseRules(t *testing.T) {
 	t.Parallel()
 	for input, want := range map[string]string{

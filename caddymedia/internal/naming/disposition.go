@@ -14,9 +14,10 @@ const extendedName = "filename*"
 // parameter matches a parameter of a valid header, with the spaces around it.
 var parameter = regexp.MustCompile(`(?s)(?:[^;"]|"(?:[^"\\]|\\.)*")+`)
 
-// ExtendedName returns the file name of the extended form in a valid Content-Disposition header, if that
-// has one. Clients that send both forms replace letters in the plain one. A filter in front of the
-// service may read only that one, so both must have the same extension. The error is an *[Error].
+// ExtendedName returns the file name of the extended form in a valid Content-Disposition header, if
+// that has one. Clients that send both forms replace letters in the plain one. A filter in front of
+// the service may read only that one, so both must have the same extension. The error is an
+// *[Error].
 func ExtendedName(header string) (name string, found bool, err error) {
 	if !strings.Contains(strings.ToLower(header), extendedName) {
 		return "", false, nil
@@ -63,8 +64,8 @@ func decodeExtended(value string) (string, error) {
 	return text, nil
 }
 
-// UnescapeForm undoes the escapes that browsers and curl use in the plain form of a name (WHATWG HTML,
-// section 4.10.22.8). They escape nothing else, not even the percent sign.
+// UnescapeForm undoes the escapes that browsers and curl use in the plain form of a name (WHATWG
+// HTML, section 4.10.22.8). They escape nothing else, not even the percent sign.
 func UnescapeForm(plain string) string { return formEscapes.Replace(plain) }
 
 var formEscapes = strings.NewReplacer("%22", `"`, "%0D", "\r", "%0A", "\n")

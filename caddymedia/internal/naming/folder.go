@@ -93,10 +93,10 @@ func segmentProblem(segment string, sanitize bool) string {
 // maxUser is the longest ID of a user, in bytes, that is a folder itself.
 const maxUser = 60
 
-// UserFolder returns the segment of a folder for the ID of a user, which is any text. It is the ID, if
-// that is at most 60 bytes and sanitizing does not change it. Otherwise it is the SHA-256 of the ID in
-// 64 hexadecimal digits, which is longer than any ID that stays. So no two IDs have the same segment,
-// and sanitizing changes none.
+// UserFolder returns the segment of a folder for the ID of a user, which is any text. It is the ID,
+// if that is at most 60 bytes and sanitizing does not change it. Otherwise it is the SHA-256 of the
+// ID in 64 hexadecimal digits, which is longer than any ID that stays. So no two IDs have the same
+// segment, and sanitizing changes none.
 func UserFolder(id string) string {
 	if len(id) <= maxUser && sanitizeSegment(id) == id {
 		return id

@@ -141,8 +141,8 @@ func plainExtension(ext string) bool {
 	return ext != "" && len(ext) <= 32 && strings.Trim(ext, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 
-// FuzzUserFolder: two IDs have different folders, of which none leads through the other, and no alias
-// changes them.
+// FuzzUserFolder: two IDs have different folders, of which none leads through the other, and no
+// alias changes them.
 func FuzzUserFolder(f *testing.F) {
 	for _, id := range []string{"alice", "Alice", "a/b", "..", "", "@uploads", "a-b", "a--b", strings.Repeat("x", 61), UserFolder("Alice"), "\xff", "x.php"} {
 		f.Add(id, "alice")

@@ -25,7 +25,8 @@ func Decode(submitted string) string {
 	return submitted
 }
 
-// FileNameOf returns the last segment of a submitted path, decoded like by [Decode]. It may be empty.
+// FileNameOf returns the last segment of a submitted path, decoded like by [Decode]. It may be
+// empty.
 func FileNameOf(submitted string) string { return Base(Decode(withoutTrails(submitted))) }
 
 // withoutTrails returns a submitted name without backslashes that are the second bytes of letters,

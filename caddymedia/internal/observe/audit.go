@@ -109,10 +109,11 @@ func (o *Observer) Configured(actor item.Actor, action, section, name string, op
 	}, true)
 }
 
-// writeAudit writes a line of the logger "media.audit", and keeps a change that was made. There is one
-// for each item that was stored, replaced, moved, copied or deleted, for each that could not be deleted,
-// for each set of items that was deleted, for each resumable upload that was ended on request, and for
-// each failure of a refused request. There is also one for each change of the configuration in the panel.
+// writeAudit writes a line of the logger "media.audit", and keeps a change that was made. There is
+// one for each item that was stored, replaced, moved, copied or deleted, for each that could not be
+// deleted, for each set of items that was deleted, for each resumable upload that was ended on
+// request, and for each failure of a refused request. There is also one for each change of the
+// configuration in the panel.
 func (o *Observer) writeAudit(c Change, made bool, more ...zap.Field) {
 	message := "item"
 	if c.Section != "" {

@@ -126,7 +126,8 @@ func TestAuditFields(t *testing.T) {
 	}
 }
 
-// TestAuditOfUsers: lines name the user of an account that has some, and no other line has the field.
+// TestAuditOfUsers: lines name the user of an account that has some, and no other line has the
+// field.
 func TestAuditOfUsers(t *testing.T) {
 	t.Parallel()
 	core, lines := observer.New(zap.InfoLevel)

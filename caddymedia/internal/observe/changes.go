@@ -14,11 +14,11 @@ import (
 // Change is a requested change of items, or a change of the configuration, as in the audit log.
 type Change struct {
 	Time time.Time
-	// Action is "store", "replace", "delete", "move", "copy" or "terminate", or "add", "change" or "remove"
-	// for the configuration.
+	// Action is "store", "replace", "delete", "move", "copy" or "terminate", or "add", "change" or
+	// "remove" for the configuration.
 	Action string
-	// Section and Name are those of an entry of the configuration: "image alias" and "content". Options
-	// are the names of those that were changed, separated by commas. They are empty for items.
+	// Section and Name are those of an entry of the configuration: "image alias" and "content".
+	// Options are the names of those that were changed, separated by commas. They are empty for items.
 	Section, Name, Options string
 	Kind                   item.Kind
 	Alias                  string
@@ -28,8 +28,8 @@ type Change struct {
 	ToAlias, To string
 	// Size of the item in bytes; -1 if it is not known.
 	Size int64
-	// IsSet means that a set of items was deleted: Number of them, in Folder, or by their names if that
-	// is empty.
+	// IsSet means that a set of items was deleted: Number of them, in Folder, or by their names if
+	// that is empty.
 	IsSet  bool
 	Folder string
 	Number int
@@ -38,7 +38,8 @@ type Change struct {
 	Result string
 }
 
-// fields returns the fields of the line in the audit log. more are fields that only some lines have.
+// fields returns the fields of the line in the audit log. more are fields that only some lines
+// have.
 func (c *Change) fields(more ...zap.Field) []zap.Field {
 	fields := append(make([]zap.Field, 0, 12), zap.String("action", c.Action))
 	if c.Section != "" {
@@ -64,8 +65,8 @@ func (c *Change) fields(more ...zap.Field) []zap.Field {
 }
 
 const (
-	// maxChanges is the number of changes of items that are kept in memory, and of the configuration, and
-	// maxText the largest of their texts in bytes, as long as a key.
+	// maxChanges is the number of changes of items that are kept in memory, and of the configuration,
+	// and maxText the largest of their texts in bytes, as long as a key.
 	maxChanges = 200
 	maxText    = 1024
 )
@@ -109,8 +110,8 @@ var changes = newChanges(time.Now) //nolint:forbidigo // the clock's one default
 
 func newChanges(now func() time.Time) *Changes { return &Changes{now: now, since: now()} }
 
-// add keeps a change that was made. A large request must not stay in memory for one of its texts, so
-// they are copied.
+// add keeps a change that was made. A large request must not stay in memory for one of its texts,
+// so they are copied.
 func (c *Changes) add(change Change) {
 	if c == nil {
 		return

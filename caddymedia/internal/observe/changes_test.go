@@ -18,7 +18,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 )
 
-// TestChangesOrder: the last 200 changes are kept, the newest first, without the addresses of clients.
+// TestChangesOrder: the last 200 changes are kept, the newest first, without the addresses of
+// clients.
 func TestChangesOrder(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
@@ -44,8 +45,8 @@ func TestChangesOrder(t *testing.T) {
 	}
 }
 
-// TestConfigurationStays: a change of the configuration stays among the last ones, in its place, however
-// many items are stored.
+// TestConfigurationStays: a change of the configuration stays among the last ones, in its place,
+// however many items are stored.
 func TestConfigurationStays(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)

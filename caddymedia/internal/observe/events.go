@@ -31,15 +31,15 @@ const (
 	EventStored = "media_stored"
 	// EventReplaced is emitted for an item that replaced another one of its name.
 	EventReplaced = "media_replaced"
-	// EventDeleted is emitted for an item that was deleted. If the alias has no base URL, full_path and
-	// webp have no host.
+	// EventDeleted is emitted for an item that was deleted. If the alias has no base URL, full_path
+	// and webp have no host.
 	EventDeleted = "media_deleted"
-	// EventRefused is emitted for each failure of a request that was not stored, unless it had no valid
-	// token. It carries kind, alias, filename (as submitted; empty for the whole request), reason (a
-	// word of [item.Reason]), message, via, account and client.
+	// EventRefused is emitted for each failure of a request that was not stored, unless it had no
+	// valid token. It carries kind, alias, filename (as submitted; empty for the whole request),
+	// reason (a word of [item.Reason]), message, via, account and client.
 	EventRefused = "media_refused"
-	// EventStorageHealth is emitted when a storage becomes reachable or unreachable. It carries storage,
-	// usable (true, false) and since (the time of the change).
+	// EventStorageHealth is emitted when a storage becomes reachable or unreachable. It carries
+	// storage, usable (true, false) and since (the time of the change).
 	EventStorageHealth = "media_storage_health"
 )
 
@@ -68,8 +68,8 @@ func newEvents(ctx caddy.Context) (*events, error) {
 	return e, nil
 }
 
-// Handle is called by Caddy when all of the configuration has started. An event of a module may have the
-// same name.
+// Handle is called by Caddy when all of the configuration has started. An event of a module may
+// have the same name.
 func (e *events) Handle(_ context.Context, event caddy.Event) error {
 	if event.Origin() == nil {
 		e.once.Do(func() { close(e.started) })
@@ -80,8 +80,8 @@ func (e *events) Handle(_ context.Context, event caddy.Event) error {
 // ended reports whether the configuration no longer runs.
 func (e *events) ended() bool { return e != nil && e.ctx.Err() != nil }
 
-// emit emits an event with the result of data, unless the configuration has ended. An event before the
-// start, of the first check of a storage, waits: some subscribers may be missing until then.
+// emit emits an event with the result of data, unless the configuration has ended. An event before
+// the start, of the first check of a storage, waits: some subscribers may be missing until then.
 func (e *events) emit(name string, data func() map[string]any) {
 	if e == nil {
 		return

@@ -98,8 +98,8 @@ func seconds(name, help string, buckets []float64, labels ...string) *prometheus
 	}, labels)
 }
 
-// addZeros adds the series with known labels. The rate of a series that appears with its first count
-// misses that count.
+// addZeros adds the series with known labels. The rate of a series that appears with its first
+// count misses that count.
 func (m *metrics) addZeros() {
 	for _, result := range service.LoginResults() {
 		m.logins.WithLabelValues(string(result))

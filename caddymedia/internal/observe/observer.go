@@ -1,6 +1,6 @@
-// Package observe records the work of the service where administrators look for it: metrics, events, the
-// audit log and the placeholders of requests. Packages upload and storagedrivers make the trace spans
-// themselves. Begin with [Observer].
+// Package observe records the work of the service where administrators look for it: metrics,
+// events, the audit log and the placeholders of requests. Packages upload and storagedrivers make
+// the trace spans themselves. Begin with [Observer].
 package observe
 
 import (

@@ -9,8 +9,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/item"
 )
 
-// The placeholders of a request for items, for access logs. Callers chose the names in them, so they are
-// never expanded again.
+// The placeholders of a request for items, for access logs. Callers chose the names in them, so
+// they are never expanded again.
 const (
 	placeholderAccount   = "http.media.account"   // the API key, or the user of the panel
 	placeholderAlias     = "http.media.alias"     // kind and name: "img/content"
@@ -24,12 +24,12 @@ func noteAccount(ctx context.Context, account string) {
 	}
 }
 
-// noting guards the lists of filenames: code in the same process may store several items for one request
-// at once.
+// noting guards the lists of filenames: code in the same process may store several items for one
+// request at once.
 var noting sync.Mutex
 
-// noteItem sets the placeholder for the alias of a request, given its context, and adds to the list of
-// filenames. Both may be empty.
+// noteItem sets the placeholder for the alias of a request, given its context, and adds to the list
+// of filenames. Both may be empty.
 func noteItem(ctx context.Context, kind item.Kind, alias, filename string) {
 	replacer, ok := replacerOf(ctx)
 	if !ok || alias == "" {

@@ -13,12 +13,13 @@ var (
 	exportWord = regexp.MustCompile(`(?m)^export ((?:async )?function\*?|const|class) (\w+)`)
 	// otherWay finds imports and exports that neither of them describes.
 	otherWay = regexp.MustCompile(`(?m)^(?:import *["'*{]|import \w+ from|export *(?:[*{]|default|let|var)).*`)
-	// comment is one that fills its lines. They are a quarter of the bytes. No text of a script has such a line.
+	// comment is one that fills its lines. They are a quarter of the bytes. No text of a script has
+	// such a line.
 	comment = regexp.MustCompile(`(?m)^\t*(?://.*|/\*\*(?:[^*]|\*+[^*/])*\*+/)\n`)
 )
 
-// bundler joins a script and the modules that it imports, so that a browser far away needs one request for
-// all of them. Each module becomes a function, whose result is its exports.
+// bundler joins a script and the modules that it imports, so that a browser far away needs one
+// request for all of them. Each module becomes a function, whose result is its exports.
 type bundler struct {
 	files  map[string][]byte
 	joined bytes.Buffer

@@ -7,8 +7,8 @@ import (
 	"github.com/caddymedia/media/admin/web"
 )
 
-// TestBundle: a script is joined with its modules, each once and after those that it imports, without the
-// comments that fill lines. What cannot be joined is an error.
+// TestBundle: a script is joined with its modules, each once and after those that it imports,
+// without the comments that fill lines. What cannot be joined is an error.
 func TestBundle(t *testing.T) {
 	t.Parallel()
 	files := map[string][]byte{

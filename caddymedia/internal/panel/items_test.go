@@ -14,8 +14,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/testservice"
 )
 
-// itemsSite is a panel of a service, with the users alice and bob, who have the password "secret". Only
-// alice is an editor.
+// itemsSite is a panel of a service, with the users alice and bob, who have the password "secret".
+// Only alice is an editor.
 type itemsSite struct {
 	*loginSite
 
@@ -110,8 +110,8 @@ func TestItems(t *testing.T) {
 	}
 }
 
-// TestItemsOfOthers: strangers, users who are no editors, and pages of other sites in the browser of an
-// editor change nothing.
+// TestItemsOfOthers: strangers, users who are no editors, and pages of other sites in the browser
+// of an editor change nothing.
 func TestItemsOfOthers(t *testing.T) {
 	t.Parallel()
 	s := newItemsSite(t, changed...)
@@ -161,8 +161,8 @@ func cookieOf(t *testing.T, s *itemsSite, b *http.Client) string {
 	return ""
 }
 
-// TestItemsUnderWay: a change whose session ends, or whose user is no longer an editor, while its body is
-// read is refused. One that outlasts its configuration is not.
+// TestItemsUnderWay: a change whose session ends, or whose user is no longer an editor, while its
+// body is read is refused. One that outlasts its configuration is not.
 func TestItemsUnderWay(t *testing.T) {
 	t.Parallel()
 	reload := func(t *testing.T, s *itemsSite, users map[string]string, editors ...string) {
@@ -317,8 +317,8 @@ func TestUploadConfirmedWithoutLogin(t *testing.T) {
 	}
 }
 
-// TestZipOfViewer: a viewer may download items, because that changes nothing. All other checks of a POST
-// stay, and only changes are logged.
+// TestZipOfViewer: a viewer may download items, because that changes nothing. All other checks of a
+// POST stay, and only changes are logged.
 func TestZipOfViewer(t *testing.T) {
 	t.Parallel()
 	s := newLoginSite(t, map[string]string{"alice": "secret", "bob": "other"}, "alice")

@@ -29,8 +29,8 @@ const (
 	cookieName        = "media-admin"
 	authenticatedUser = "http.auth.user.id"
 
-	// publicElsewhere answers a login with the password of Caddyfile.example that does not come from this
-	// machine.
+	// publicElsewhere answers a login with the password of Caddyfile.example that does not come from
+	// this machine.
 	publicElsewhere = "The password of this user is in the documentation, so it opens the panel only on the computer that runs it. " +
 		"There, replace it with the output of: caddy media account"
 )

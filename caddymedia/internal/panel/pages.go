@@ -89,8 +89,8 @@ func (p *pages) serveLogin(w http.ResponseWriter, r *http.Request, status int, c
 	}
 }
 
-// serve serves the page at rest below base, or one of the documentation. It returns false if there is no such
-// page.
+// serve serves the page at rest below base, or one of the documentation. It returns false if there
+// is no such page.
 func (p *pages) serve(w http.ResponseWriter, r *http.Request, base, rest string) bool {
 	if rest == "" {
 		http.Redirect(w, r, base+"/", http.StatusPermanentRedirect) //nolint:gosec // see [Panel.redirect]

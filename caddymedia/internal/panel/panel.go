@@ -1,5 +1,6 @@
-// Package panel serves the administrators' panel on a site with authentication: the pages of package web, and
-// the JSON API that they use. What the API answers is in package adminapi. Begin with [Panel] and its routes.
+// Package panel serves the administrators' panel on a site with authentication: the pages of
+// package web, and the JSON API that they use. What the API answers is in package adminapi. Begin
+// with [Panel] and its routes.
 package panel
 
 import (
@@ -35,11 +36,11 @@ type Panel struct {
 	// Other requests are passed to the next handler. Default: `/media-admin`.
 	Path string `json:"path,omitempty"`
 
-	// The users who log in on a page of the panel, with their password hashes, made by
-	// `caddy hash-password --algorithm argon2id`; `{env.NAME}`, `{file./path}` and `{new_password./path}`
-	// are allowed, the last one as in accounts.
-	// Failed logins are limited like those of accounts. Removing a user or changing the hash
-	// ends the user's sessions at once. Default: none; another handler authenticates.
+	// The users who log in on a page of the panel, with their password hashes, made by `caddy
+	// hash-password --algorithm argon2id`; `{env.NAME}`, `{file./path}` and `{new_password./path}` are
+	// allowed, the last one as in accounts. Failed logins are limited like those of accounts. Removing
+	// a user or changing the hash ends the user's sessions at once. Default: none; another handler
+	// authenticates.
 	Login map[string]string `json:"login,omitempty"`
 
 	// The lifetime of a session without a request of its user. Default: `1h`.

@@ -83,8 +83,8 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// TestUploaderItems: an uploader changes the items of the aliases of the line, by its rights, and learns
-// nothing of others.
+// TestUploaderItems: an uploader changes the items of the aliases of the line, by its rights, and
+// learns nothing of others.
 func TestUploaderItems(t *testing.T) {
 	t.Parallel()
 	file := func(name string) string {

@@ -115,8 +115,8 @@ func reads(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead
 }
 
-// changes reports whether a request may change something. rest is its path below the panel. A POST of
-// items to download as a zip changes nothing; their names are too long for an address.
+// changes reports whether a request may change something. rest is its path below the panel. A POST
+// of items to download as a zip changes nothing; their names are too long for an address.
 func changes(r *http.Request, rest string) bool {
 	return !reads(r) && (r.Method != http.MethodPost || !strings.HasPrefix(rest, "/api/zip/"))
 }

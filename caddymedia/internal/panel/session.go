@@ -30,8 +30,8 @@ type session struct {
 	// them.
 	Lasting     bool   `json:"lasting"`
 	LastingNote string `json:"lasting_note"`
-	// PublicPassword names the accounts and users with the password of Caddyfile.example, and what to do. Empty
-	// for none.
+	// PublicPassword names the accounts and users with the password of Caddyfile.example, and what to
+	// do. Empty for none.
 	PublicPassword string `json:"public_password"`
 	// StartedFrom is the file that Caddy was started with, if that is known.
 	StartedFrom string `json:"started_from"`
@@ -77,8 +77,8 @@ func (p *Panel) session(ctx context.Context, v visitor) session {
 	return s
 }
 
-// publicNote returns the note that accounts and users of the panel have the password of Caddyfile.example,
-// empty for none.
+// publicNote returns the note that accounts and users of the panel have the password of
+// Caddyfile.example, empty for none.
 func publicNote(accounts, users []string) string {
 	var who []string
 	for _, logins := range []struct {

@@ -84,8 +84,8 @@ func TestSessionWithoutAdmin(t *testing.T) {
 	}
 }
 
-// TestSessionPublicPassword: editors and readers get the names with the password of Caddyfile.example,
-// uploaders do not.
+// TestSessionPublicPassword: editors and readers get the names with the password of
+// Caddyfile.example, uploaders do not.
 func TestSessionPublicPassword(t *testing.T) { // not parallel: Caddy has globals
 	const public = "$argon2id$v=19$m=47104,t=1,p=1$A4jf1aqXBp1xxJ37lPh12A$WaFuBSrB5SmdEcA4byiDJ83t54g74DSO4UiWcMTjXHQ"
 	other := public[:len(public)-1] + "A"

@@ -45,8 +45,8 @@ func (p *Panel) upload(w http.ResponseWriter, r *http.Request, v visitor, rest s
 	}
 }
 
-// items lists, deletes, moves, copies and replaces items as the public endpoints do, by the rights of the
-// visitor.
+// items lists, deletes, moves, copies and replaces items as the public endpoints do, by the rights
+// of the visitor.
 func (p *Panel) items(w http.ResponseWriter, r *http.Request, v visitor) {
 	base := url.URL{Path: p.base + "/api/items/"}
 	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), base.EscapedPath())
@@ -67,16 +67,16 @@ func (p *Panel) items(w http.ResponseWriter, r *http.Request, v visitor) {
 	}
 }
 
-// caller returns the visitor of a request that changes items. The session does not become idle until
-// ended is called.
+// caller returns the visitor of a request that changes items. The session does not become idle
+// until ended is called.
 func (p *Panel) caller(r *http.Request, v visitor) (known caller.Known, ended func()) {
 	confirm, ended := p.uploadSession(r, v)
 	return caller.Known{Account: v.account, Origin: item.OriginPanel, Confirm: confirm}, ended
 }
 
 // uploadResumable serves the resumable uploads of a visitor who may upload. Reading the state of an
-// upload may finish it. The pages use the methods themselves: one in a header would pass the checks of
-// another.
+// upload may finish it. The pages use the methods themselves: one in a header would pass the checks
+// of another.
 func (p *Panel) uploadResumable(w http.ResponseWriter, r *http.Request, kind item.Kind, id string, known caller.Known) {
 	if r.Header.Get("X-Http-Method-Override") != "" {
 		p.fail(w, r, http.StatusBadRequest, "use the method itself instead of X-HTTP-Method-Override")
@@ -109,9 +109,9 @@ func anyPanel(service *service.Service, fits func(*Panel) bool) bool {
 }
 
 // uploadSession keeps the session of a request from becoming idle until the caller calls ended.
-// confirm reports whether v may still change items. A panel of the running configuration must have v
-// as an editor, or as an uploader with the same rights. With a login, the session must be valid and the
-// password hash unchanged; without one, the `user` of that panel must be the same.
+// confirm reports whether v may still change items. A panel of the running configuration must have
+// v as an editor, or as an uploader with the same rights. With a login, the session must be valid
+// and the password hash unchanged; without one, the `user` of that panel must be the same.
 func (p *Panel) uploadSession(r *http.Request, v visitor) (confirm func(running *service.Service) bool, ended func()) {
 	if p.login == nil {
 		return func(running *service.Service) bool {

@@ -107,7 +107,8 @@ func PublicNames(hashes map[string]string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return hashes[name] != access.PublicHash })
 }
 
-// PublicAccounts returns the sorted API keys of the accounts with the password of Caddyfile.example.
+// PublicAccounts returns the sorted API keys of the accounts with the password of
+// Caddyfile.example.
 func (a *App) PublicAccounts() []string { return a.publicAccounts }
 
 // comparer compares passwords with the algorithm named in the hash.

@@ -14,8 +14,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/access"
 )
 
-// TestPublicPassword: the hash that the log and the panel warn of is that of Caddyfile.example, and its
-// password is the documented one.
+// TestPublicPassword: the hash that the log and the panel warn of is that of Caddyfile.example, and
+// its password is the documented one.
 func TestPublicPassword(t *testing.T) {
 	t.Parallel()
 	const password = "only for trying out"

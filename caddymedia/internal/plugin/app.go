@@ -1,7 +1,8 @@
 // Package plugin is the Caddy app "media": it turns the configuration into a running service. The
 // handler "media" serves it on a site, and its functions give templates the addresses of aliases.
 //
-// It is not for other modules: they get the running service from package mediaapp. Begin with [App].
+// It is not for other modules: they get the running service from package mediaapp. Begin with
+// [App].
 package plugin
 
 import (
@@ -29,8 +30,8 @@ func init() { caddy.RegisterModule(App{}) }
 // App is the configuration of the media service: its storages, its aliases, its accounts and the
 // store of their tokens. The `media` handler serves it on a site.
 //
-// Names of storages and aliases consist of `a` to `z`, `0` to `9`, `_` and `-`. Placeholders such as
-// `{env.PASSWORD}` or `{file./run/secrets/x}` are allowed in all texts of storages, aliases and
+// Names of storages and aliases consist of `a` to `z`, `0` to `9`, `_` and `-`. Placeholders such
+// as `{env.PASSWORD}` or `{file./run/secrets/x}` are allowed in all texts of storages, aliases and
 // accounts. They are expanded when the configuration is loaded.
 type App struct {
 	Config

@@ -30,7 +30,8 @@ func (a *App) openCache(storage *media.Storage) error {
 	return nil
 }
 
-// resizeCaches sets the sizes of the read caches, which an earlier configuration may have used until now.
+// resizeCaches sets the sizes of the read caches, which an earlier configuration may have used
+// until now.
 func (a *App) resizeCaches() {
 	for name, blocks := range a.caches {
 		blocks.SetMaxSize(a.Storages[name].Cache.MaxSize)

@@ -20,8 +20,8 @@ import (
 
 func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 
-// parseGlobal sets up the app from the global option. "All options" in caddymedia/docs/configuration.md is
-// its syntax.
+// parseGlobal sets up the app from the global option. "All options" in
+// caddymedia/docs/configuration.md is its syntax.
 //
 // Several blocks are read as one, so that imported files can each add to it.
 func parseGlobal(d *caddyfile.Dispenser, existing any) (any, error) {
@@ -327,9 +327,9 @@ func setSize(r *media.Rendition, size string) error {
 	return nil
 }
 
-// checkOption returns an error if an alias or resumable uploads in the global option media have an unknown
-// storage, or an account an unknown alias. Only the directives of sites can check this: several blocks make
-// up the option.
+// checkOption returns an error if an alias or resumable uploads in the global option media have an
+// unknown storage, or an account an unknown alias. Only the directives of sites can check this:
+// several blocks make up the option.
 func checkOption(h httpcaddyfile.Helper) error {
 	option, ok := h.Option("media").(httpcaddyfile.App)
 	if !ok {

@@ -17,8 +17,8 @@ import (
 
 func init() { caddy.RegisterModule(Functions{}) }
 
-// Functions adds functions to the `templates` handler. Two return the public address of an alias, to
-// which a slash and a stored name are appended. With the name of a rendition behind that of the
+// Functions adds functions to the `templates` handler. Two return the public address of an alias,
+// to which a slash and a stored name are appended. With the name of a rendition behind that of the
 // alias, it is the address of the rendition:
 //
 // `{{image_path "content"}}/26-11/20/photo.jpg`
@@ -97,7 +97,8 @@ func (f *Functions) signed(
 	}
 }
 
-// CustomTemplateFunctions returns image_path, file_path, image_srcset, image_size, image_url and file_url.
+// CustomTemplateFunctions returns image_path, file_path, image_srcset, image_size, image_url and
+// file_url.
 func (f *Functions) CustomTemplateFunctions() template.FuncMap { return f.functions }
 
 // UnmarshalCaddyfile accepts no options. Syntax:

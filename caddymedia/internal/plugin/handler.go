@@ -104,8 +104,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return err
 }
 
-// HandlerOptions returns the options of a handler in Caddy's server, which knows the client, the trusted
-// proxies and the original address of each request.
+// HandlerOptions returns the options of a handler in Caddy's server, which knows the client, the
+// trusted proxies and the original address of each request.
 func HandlerOptions(log *slog.Logger) mediahttp.Options {
 	return mediahttp.Options{
 		Log:          log,
@@ -116,8 +116,8 @@ func HandlerOptions(log *slog.Logger) mediahttp.Options {
 	}
 }
 
-// userOf returns the value of a placeholder that an authentication handler of Caddy has set, empty if
-// none has.
+// userOf returns the value of a placeholder that an authentication handler of Caddy has set, empty
+// if none has.
 func userOf(r *http.Request, placeholder string) string {
 	replacer, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	if !ok {
@@ -143,8 +143,8 @@ func MountPrefix(r *http.Request) string {
 	return caller.MountPrefix(original.URL, r)
 }
 
-// Addresses returns the addresses of a path of the handler that a server is provisioning: one for each host
-// name of its site. A site without a host name is named by its listener, or by anyHost.
+// Addresses returns the addresses of a path of the handler that a server is provisioning: one for
+// each host name of its site. A site without a host name is named by its listener, or by anyHost.
 func Addresses(server *caddyhttp.Server, handler, anyHost, path string) []string {
 	if len(server.Listen) == 0 {
 		return nil
@@ -168,8 +168,8 @@ func Addresses(server *caddyhttp.Server, handler, anyHost, path string) []string
 	return all
 }
 
-// siteHosts returns the host names of the first route with a handler of a name that is not provisioned yet.
-// Caddy drops the JSON of a handler when it has provisioned it.
+// siteHosts returns the host names of the first route with a handler of a name that is not
+// provisioned yet. Caddy drops the JSON of a handler when it has provisioned it.
 func siteHosts(routes caddyhttp.RouteList, name string) []string {
 	for _, route := range routes {
 		for _, handler := range route.HandlersRaw {

@@ -40,8 +40,8 @@ func TestMountPrefix(t *testing.T) {
 	}
 }
 
-// TestHandlerOptions: the client and its proxy are those that Caddy determines, not those in headers of
-// the request.
+// TestHandlerOptions: the client and its proxy are those that Caddy determines, not those in
+// headers of the request.
 func TestHandlerOptions(t *testing.T) {
 	t.Parallel()
 	options := HandlerOptions(nil)
@@ -74,8 +74,8 @@ func TestHandlerOptions(t *testing.T) {
 	}
 }
 
-// TestHandlerErrors: handle_errors handles the errors of the service, and the next handler serves other
-// addresses.
+// TestHandlerErrors: handle_errors handles the errors of the service, and the next handler serves
+// other addresses.
 func TestHandlerErrors(t *testing.T) {
 	t.Parallel()
 	closed, err := media.New(media.Config{Tokens: memory.New(nil)})

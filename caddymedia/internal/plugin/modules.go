@@ -36,7 +36,8 @@ func parseModule(d *caddyfile.Dispenser, noun, namespace, nameKey string) (json.
 	return caddyconfig.JSONModuleObject(module, nameKey, name, nil), nil
 }
 
-// checkGuest is checkModule for the JSON of a guest module. Caddy itself finds all other mistakes of it.
+// checkGuest is checkModule for the JSON of a guest module. Caddy itself finds all other mistakes
+// of it.
 func checkGuest(raw json.RawMessage, noun, namespace, nameKey string) error {
 	var guest map[string]any
 	_ = json.Unmarshal(raw, &guest)
@@ -58,8 +59,8 @@ func checkModule(noun, namespace, name string) error {
 	return fmt.Errorf("unknown %s %q; there are %s", noun, name, modulesOf(namespace))
 }
 
-// separatePackages is the start of the import paths of the packages that register the separate modules,
-// which a build may leave out.
+// separatePackages is the start of the import paths of the packages that register the separate
+// modules, which a build may leave out.
 const separatePackages = "github.com/caddymedia/media/caddymedia/drivers/"
 
 var separate = map[string][]string{

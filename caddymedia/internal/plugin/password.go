@@ -14,9 +14,9 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
 )
 
-// OwnPassword returns the placeholder of the file whose hash the placeholder {new_password.<file>} stands
-// for. Without such a file it makes a password, which only the log has, and the file. It returns other hashes
-// as they are.
+// OwnPassword returns the placeholder of the file whose hash the placeholder {new_password.<file>}
+// stands for. Without such a file it makes a password, which only the log has, and the file. It
+// returns other hashes as they are.
 func (a *App) OwnPassword(hash string) (string, error) {
 	rest, begins := strings.CutPrefix(hash, "{new_password.")
 	file, ends := strings.CutSuffix(rest, "}")

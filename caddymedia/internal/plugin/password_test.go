@@ -12,8 +12,8 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
 )
 
-// TestOwnPassword: the first start makes the password, which the log has, and the file with its hash. Later
-// ones take the file as it is.
+// TestOwnPassword: the first start makes the password, which the log has, and the file with its
+// hash. Later ones take the file as it is.
 func TestOwnPassword(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

@@ -20,14 +20,15 @@ func init() {
 	httpcaddyfile.RegisterDirectiveOrder("media_s3", httpcaddyfile.After, "encode")
 }
 
-// S3 serves the items of the app `media` to programs that know S3, on a host of its own: buckets are the
-// aliases, `image-<alias>` and `file-<alias>`, and the access key and the secret are those of an account with
-// `s3_secret`. It answers all requests of its site.
+// S3 serves the items of the app `media` to programs that know S3, on a host of its own: buckets
+// are the aliases, `image-<alias>` and `file-<alias>`, and the access key and the secret are those
+// of an account with `s3_secret`. It answers all requests of its site.
 type S3 struct {
-	// The answer to programs that ask for the region of a bucket. They may sign with any. Default: `us-east-1`.
+	// The answer to programs that ask for the region of a bucket. They may sign with any. Default:
+	// `us-east-1`.
 	Region string `json:"region,omitempty"`
-	// The host name below which buckets are host names too, as in `file-docs.s3.example.com`. The site must be
-	// for them as well, `*.s3.example.com`. Default: none, buckets are in the path only.
+	// The host name below which buckets are host names too, as in `file-docs.s3.example.com`. The site
+	// must be for them as well, `*.s3.example.com`. Default: none, buckets are in the path only.
 	Domain string `json:"domain,omitempty"`
 
 	handler http.Handler

@@ -109,8 +109,8 @@ func (a *App) openStorages(ctx caddy.Context) ([]media.Storage, error) {
 	return storages, nil
 }
 
-// pool keeps drivers, token stores and caches with unchanged settings across a reload, so that their
-// connections stay open.
+// pool keeps drivers, token stores and caches with unchanged settings across a reload, so that
+// their connections stay open.
 var pool = caddy.NewUsagePool()
 
 // pooled returns the value for a key, and opens it if there is none yet. done returns the value to

@@ -13,7 +13,8 @@ const (
 	caddyPath  = "github.com/caddyserver/caddy/v2"
 )
 
-// Version returns the version of this plug-in, of Caddy and of Go in this program, for logs and reports.
+// Version returns the version of this plug-in, of Caddy and of Go in this program, for logs and
+// reports.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -52,7 +53,8 @@ func versionOf(info *debug.BuildInfo) string {
 	return strings.Join([]string{ours, caddy, info.GoVersion}, separator)
 }
 
-// unreleased matches a version that go build made for a commit without a tag, or for a changed checkout.
+// unreleased matches a version that go build made for a commit without a tag, or for a changed
+// checkout.
 var unreleased = regexp.MustCompile(`[.-]\d{14}-[0-9a-f]{12}|\+dirty$`)
 
 // released returns a version that a tag names, or "".
@@ -66,7 +68,8 @@ func released(version string) string {
 // published returns the version of a module that was downloaded, or "".
 func published(version string) string { return strings.TrimPrefix(version, "(devel)") }
 
-// revision returns the commit of a build in a checkout, short as git shows it, with its time, or "".
+// revision returns the commit of a build in a checkout, short as git shows it, with its time, or
+// "".
 func revision(settings []debug.BuildSetting) string {
 	values := map[string]string{}
 	for _, s := range settings {

@@ -20,7 +20,8 @@ import (
 
 // Caddyfile returns the JSON of the app as the global option `media`, as it stands among the global
 // options of a Caddyfile, in the form of `caddy fmt`. It reads the result again: omitted are the
-// paths in the JSON, such as storages/archive/driver, of the values that a Caddyfile cannot express.
+// paths in the JSON, such as storages/archive/driver, of the values that a Caddyfile cannot
+// express.
 func Caddyfile(app []byte) (block string, omitted []string, err error) {
 	a := new(App)
 	if err := strictly(app, a); err != nil {
@@ -136,8 +137,8 @@ func parseBlock(block string) (*App, error) {
 	return app, app.UnmarshalCaddyfile(caddyfile.NewDispenser(blocks[0].Segments[0]))
 }
 
-// ParseConfig reads the JSON of the app as Caddy does. In the JSON of the result each option and each
-// value has one spelling, those of drivers and the token store included.
+// ParseConfig reads the JSON of the app as Caddy does. In the JSON of the result each option and
+// each value has one spelling, those of drivers and the token store included.
 func ParseConfig(app []byte) (*Config, error) {
 	a := new(App)
 	if err := strictly(caddy.RemoveMetaFields(app), a); err != nil {

@@ -1,6 +1,6 @@
-// Package program is the main function of the programs of this module: Caddy with its standard modules, which
-// names the version of this module beside its own. A program chooses its parts by imports. A Caddy that
-// xcaddy builds has a main function of its own. Begin with [Main].
+// Package program is the main function of the programs of this module: Caddy with its standard
+// modules, which names the version of this module beside its own. A program chooses its parts by
+// imports. A Caddy that xcaddy builds has a main function of its own. Begin with [Main].
 package program
 
 import (

@@ -19,8 +19,8 @@ const (
 	takeOverTime = 400 * time.Millisecond
 )
 
-// Active are the requests at work on uploads, by the locations of these. All stores of a process share
-// one, for uploads outlast a reload. The zero value is usable.
+// Active are the requests at work on uploads, by the locations of these. All stores of a process
+// share one, for uploads outlast a reload. The zero value is usable.
 type Active struct {
 	writing   writers     // requests that add bytes
 	finishing locks.Names // locks of the uploads that are being finished

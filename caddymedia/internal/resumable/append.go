@@ -119,8 +119,8 @@ func tooMany(pieces int, bytes int64) bool { return int64(pieces) > maxPieces+by
 // location identifies the upload in this process, whatever the name of its storage.
 func (u *Upload) location() string { return u.storage.Location().Join(dataKey(u.ID, "")).String() }
 
-// confirm looks whether the upload was removed while bytes were stored, and removes them then. The error
-// is ErrOffset if the upload was finished, perhaps with other bytes, otherwise ErrUnknown.
+// confirm looks whether the upload was removed while bytes were stored, and removes them then. The
+// error is ErrOffset if the upload was finished, perhaps with other bytes, otherwise ErrUnknown.
 func (u *Upload) confirm(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), confirmTime)
 	defer cancel()
@@ -178,8 +178,9 @@ func (a *appending) fill(ctx context.Context, w *storagedrivers.GrowthWriter) er
 	return storeError(err)
 }
 
-// receive writes the body. readErr is io.EOF at its end. Without a checksum it stores the bytes of a slow
-// body now and then, so that the upload does not expire: processes see only stored bytes of others.
+// receive writes the body. readErr is io.EOF at its end. Without a checksum it stores the bytes of
+// a slow body now and then, so that the upload does not expire: processes see only stored bytes of
+// others.
 func (a *appending) receive(ctx context.Context, w *storagedrivers.GrowthWriter) (readErr, err error) {
 	buffer := buffers.Get().(*[bufferSize]byte) //nolint:forcetypeassert // the pool holds nothing else
 	defer buffers.Put(buffer)

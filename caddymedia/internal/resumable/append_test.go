@@ -183,8 +183,8 @@ func (b begun) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestWaitingRequest: a request that waits for the storage with bytes of its client is not taken for
-// dead. One that waits for its client is.
+// TestWaitingRequest: a request that waits for the storage with bytes of its client is not taken
+// for dead. One that waits for its client is.
 func TestWaitingRequest(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -249,7 +249,8 @@ func (f readByte) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// TestRace: of many requests at one offset exactly one succeeds, as if each were in another process.
+// TestRace: of many requests at one offset exactly one succeeds, as if each were in another
+// process.
 func TestRace(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *Store) {

@@ -51,26 +51,27 @@ type Refusals int
 const (
 	// RecordRefusals is for an upload whose address a client has.
 	RecordRefusals Refusals = iota
-	// RecordKept is for a new upload, whose address no client has: only the refusal of an item that may
-	// be stored is recorded. Otherwise the caller must call [Upload.Drop].
+	// RecordKept is for a new upload, whose address no client has: only the refusal of an item that
+	// may be stored is recorded. Otherwise the caller must call [Upload.Drop].
 	RecordKept
 	// RecordNone is for an upload that the service finishes without its client.
 	RecordNone
 )
 
 // Finish passes the item of a complete upload through the checks, counts it on a ticket and stores
-// it. However often it is called, by any process that shares the storage and the token store, the item is
-// stored once and counted once. Afterwards u has its outcome, unless the failures are temporary. It does
-// nothing for an upload that is not complete, or that is finished.
+// it. However often it is called, by any process that shares the storage and the token store, the
+// item is stored once and counted once. Afterwards u has its outcome, unless the failures are
+// temporary. It does nothing for an upload that is not complete, or that is finished.
 //
 // These steps make it so:
 //   - The upload is leased to one attempt at a time.
 //   - The item is counted under the ID of the upload, and a ticket counts an ID once.
-//   - Then the attempt is kept, and only then is the item stored. A later attempt knows by that, and by
-//     the time of the first one, which item may be its own; see [upload.Repetition]. If the token store has
-//     forgotten it, the storage still shows that the upload was complete before, and since when.
-//   - The outcome is created once, and only then is the upload removed, the record first, so that no
-//     process begins again.
+//   - Then the attempt is kept, and only then is the item stored. A later attempt knows by that,
+//     and by the time of the first one, which item may be its own; see [upload.Repetition]. If the
+//     token store has forgotten it, the storage still shows that the upload was complete before,
+//     and since when.
+//   - The outcome is created once, and only then is the upload removed, the record first, so that
+//     no process begins again.
 //
 // The end of ctx stops only the wait for another request that finishes the upload.
 func (u *Upload) Finish(ctx context.Context, f Finishing) item.Failures {
@@ -115,8 +116,8 @@ func (u *Upload) Finish(ctx context.Context, f Finishing) item.Failures {
 	return failures
 }
 
-// lease begins an attempt to finish the upload: no other one runs, in any process that shares the token
-// store. lost is called if another one may run by now. The error is an *[item.Failure].
+// lease begins an attempt to finish the upload: no other one runs, in any process that shares the
+// token store. lost is called if another one may run by now. The error is an *[item.Failure].
 func (u *Upload) lease(ctx context.Context, lost func()) (*access.Attempt, error) {
 	lease, err := u.store.Issuer.Attempt(ctx, u.Request(), lost)
 	switch {
@@ -139,9 +140,9 @@ func (s *Store) unleased(err error) *item.Failure {
 	return &item.Failure{Reason: item.Unavailable, Message: "the upload cannot be finished now, try again later", Err: err}
 }
 
-// unknownAttempt is the repetition of an attempt that may have begun when the upload was complete. An item
-// that the storage has had for longer is another one. If the items have another storage, whose clock may be
-// another one too, an equal item of two seconds before counts as this one.
+// unknownAttempt is the repetition of an attempt that may have begun when the upload was complete.
+// An item that the storage has had for longer is another one. If the items have another storage,
+// whose clock may be another one too, an equal item of two seconds before counts as this one.
 func (u *Upload) unknownAttempt() upload.Repetition {
 	r := upload.Repetition{ID: u.ID, Began: u.changed, Again: true}
 	if alias := u.store.Uploader.Aliases[u.ItemKind()][u.Alias]; alias != nil && alias.Storage == u.storage {
@@ -201,8 +202,8 @@ func (a *attempt) authorize(ctx context.Context, c upload.Commitment) (settle fu
 	return func(outcome upload.Outcome) { a.kept = outcome != upload.NothingStored }, failure
 }
 
-// count counts the item on the ticket that created the upload or, if that has ended or is used up, on
-// the caller's. A caller with a token has none, and may finish an upload that is not counted.
+// count counts the item on the ticket that created the upload or, if that has ended or is used up,
+// on the caller's. A caller with a token has none, and may finish an upload that is not counted.
 func (a *attempt) count(ctx context.Context) *item.Failure {
 	if a.isRepeated {
 		return nil // it was counted before the earlier attempt was kept
@@ -231,8 +232,9 @@ func (a *attempt) count(ctx context.Context) *item.Failure {
 	return nil
 }
 
-// records reports whether failures become the outcome. An item that an earlier attempt may have stored has
-// passed the checks. A caller without the rights, or the end of a lease, says nothing about the item.
+// records reports whether failures become the outcome. An item that an earlier attempt may have
+// stored has passed the checks. A caller without the rights, or the end of a lease, says nothing
+// about the item.
 func (a *attempt) records(failures item.Failures) bool {
 	if a.isRepeated || a.unauthorized || a.how.Refusals == RecordNone || a.how.Refusals == RecordKept && !a.kept {
 		return false
@@ -243,8 +245,9 @@ func (a *attempt) records(failures item.Failures) bool {
 	return isFinal(failures[0]) && !a.lease.IsLost()
 }
 
-// end returns the item to its ticket if it is refused. Otherwise the item counts until its upload is
-// terminated: after a temporary failure, the next attempt may find it stored. Then it ends the lease.
+// end returns the item to its ticket if it is refused. Otherwise the item counts until its upload
+// is terminated: after a temporary failure, the next attempt may find it stored. Then it ends the
+// lease.
 func (a *attempt) end(ctx context.Context) {
 	if a.counted != nil && a.Outcome != nil && a.Outcome.Stored == "" {
 		a.store.GiveBack(ctx, a.rights.Issuer, a.counted.ID, a.ID)
@@ -283,8 +286,8 @@ func (s *Store) CountRefused(ctx context.Context, ticket *access.Ticket, failure
 // ticketTimeout bounds a change of a ticket that does not end with the request.
 const ticketTimeout = 10 * time.Second
 
-// GiveBack uncounts the items of a ticket that were counted under use. It does not end with ctx, and
-// logs an error.
+// GiveBack uncounts the items of a ticket that were counted under use. It does not end with ctx,
+// and logs an error.
 func (s *Store) GiveBack(ctx context.Context, issuer *access.Issuer, ticket access.ID, use string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ticketTimeout)
 	defer cancel()
@@ -403,8 +406,8 @@ func (u *Upload) record(ctx context.Context, outcome Outcome) error {
 	return nil
 }
 
-// finishCut ends an upload whose outcome is stored, but whose data is not removed, because a process
-// was killed between. u gets the outcome. The error is ErrUnknown if there is none.
+// finishCut ends an upload whose outcome is stored, but whose data is not removed, because a
+// process was killed between. u gets the outcome. The error is ErrUnknown if there is none.
 func (u *Upload) finishCut(ctx context.Context) error {
 	unfinished := *u
 	if err := u.reloadOutcome(ctx); err != nil {
@@ -460,8 +463,8 @@ func (u *Upload) terminate(ctx context.Context, event Event) error {
 	return u.discard(ctx, event, mayBeStored)
 }
 
-// halt keeps others from finishing the upload until resume is called. It reports whether the item may be
-// stored, or is just being stored.
+// halt keeps others from finishing the upload until resume is called. It reports whether the item
+// may be stored, or is just being stored.
 func (u *Upload) halt(ctx context.Context) (mayBeStored bool, resume func()) {
 	if !u.isDue() {
 		return false, func() {}
@@ -473,8 +476,8 @@ func (u *Upload) halt(ctx context.Context) (mayBeStored bool, resume func()) {
 	return lease.IsRepeated, func() { _ = lease.Forget(ctx) } // it has kept nothing
 }
 
-// discard removes an unfinished upload. An item that was counted, but cannot be stored, is given back to
-// the ticket.
+// discard removes an unfinished upload. An item that was counted, but cannot be stored, is given
+// back to the ticket.
 func (u *Upload) discard(ctx context.Context, event Event, mayBeStored bool) error {
 	if err := u.storage.Delete(ctx, recordKey(u.Owner, u.ID)); err != nil {
 		return fmt.Errorf("removing a resumable upload: %w", err)
@@ -519,8 +522,8 @@ func (u *Upload) Drop(ctx context.Context, failures item.Failures) bool {
 // dropTime bounds the removal of an upload whose creation fails.
 const dropTime = 10 * time.Second
 
-// removeAll removes the record and the data. The error is that of the record. As long as there is a record
-// there must be the data: the upload would begin again.
+// removeAll removes the record and the data. The error is that of the record. As long as there is a
+// record there must be the data: the upload would begin again.
 func (u *Upload) removeAll(ctx context.Context) error {
 	err := u.store.remove(ctx, u.storage, recordKey(u.Owner, u.ID))
 	if err == nil {

@@ -160,8 +160,8 @@ func TestFinalPieces(t *testing.T) {
 	}
 }
 
-// TestFinishCut: an upload whose outcome is stored is not finished again, after a process was killed
-// before it removed the rest.
+// TestFinishCut: an upload whose outcome is stored is not finished again, after a process was
+// killed before it removed the rest.
 func TestFinishCut(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *Store) {
@@ -207,8 +207,8 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// withTickets returns a function that issues a new ticket for one file, and one that returns the number of
-// its items.
+// withTickets returns a function that issues a new ticket for one file, and one that returns the
+// number of its items.
 func (s *Store) withTickets(t *testing.T) (issue func() *access.Ticket, used func(*access.Ticket) int) {
 	t.Helper()
 	issue = func() *access.Ticket {
@@ -233,9 +233,9 @@ func (s *Store) createOf(t *testing.T, ticket *access.Ticket) *Upload {
 	return s.create(t, Record{Owner: owner, Kind: "file", Ticket: hex.EncodeToString(ticket.ID[:]), TicketExpires: s.Now().Add(time.Hour)})
 }
 
-// TestCount: an item is counted on the ticket that created its upload or, if that has ended or is used up, on
-// that of the caller, who may have a token. It does not count any more when it is refused. A repeated attempt
-// does not count it again.
+// TestCount: an item is counted on the ticket that created its upload or, if that has ended or is
+// used up, on that of the caller, who may have a token. It does not count any more when it is
+// refused. A repeated attempt does not count it again.
 func TestCount(t *testing.T) {
 	t.Parallel()
 	s := storeOn(t, memory.New())
@@ -291,8 +291,8 @@ func (o *actors) Began(op upload.Operation) func(bool) {
 	return o.NopObserver.Began(op)
 }
 
-// TestFinishParty: an upload of a ticket shares the resources of the account as its client when it is
-// finished, by any process.
+// TestFinishParty: an upload of a ticket shares the resources of the account as its client when it
+// is finished, by any process.
 func TestFinishParty(t *testing.T) {
 	t.Parallel()
 	s, o := storeOn(t, memory.New()), new(actors)
@@ -323,9 +323,9 @@ func (u *Upload) leased(t *testing.T) *access.Attempt {
 	return lease
 }
 
-// TestAuthorizeKeeps: an attempt is kept with its time once its item is counted, unless its caller lacks the
-// rights, or its ticket has ended or is used up: that says nothing about the item, which another caller may
-// store. It is forgotten if nothing is stored.
+// TestAuthorizeKeeps: an attempt is kept with its time once its item is counted, unless its caller
+// lacks the rights, or its ticket has ended or is used up: that says nothing about the item, which
+// another caller may store. It is forgotten if nothing is stored.
 func TestAuthorizeKeeps(t *testing.T) {
 	t.Parallel()
 	s := storeOn(t, memory.New())
@@ -415,8 +415,8 @@ func TestTerminateCounted(t *testing.T) {
 	}
 }
 
-// TestFinishElsewhere: an upload that another process is finishing is busy. After that it is finished by
-// no other, although it was found before.
+// TestFinishElsewhere: an upload that another process is finishing is busy. After that it is
+// finished by no other, although it was found before.
 func TestFinishElsewhere(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *Store) {
@@ -435,8 +435,9 @@ func TestFinishElsewhere(t *testing.T) {
 	})
 }
 
-// TestFinishForgotten: an attempt finds the item of an earlier one that was killed, also if the token store
-// has forgotten that one. An equal item that was stored before an upload was complete is not its own.
+// TestFinishForgotten: an attempt finds the item of an earlier one that was killed, also if the
+// token store has forgotten that one. An equal item that was stored before an upload was complete
+// is not its own.
 func TestFinishForgotten(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *Store) {

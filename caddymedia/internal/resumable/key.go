@@ -41,9 +41,9 @@ func newID(now time.Time, rec *Record, size int64, storage string) string {
 		sizeText(size) + tag(storage)
 }
 
-// finalID returns the ID of an upload with parts. It is as hard to guess as the IDs of the parts. Any
-// ticket of the same scope gets the same ID, with the ticket and the client of the first part. Its
-// bytes are those of its parts, so its own size is 0.
+// finalID returns the ID of an upload with parts. It is as hard to guess as the IDs of the parts.
+// Any ticket of the same scope gets the same ID, with the ticket and the client of the first part.
+// Its bytes are those of its parts, so its own size is 0.
 func finalID(rec *Record, storage string) string {
 	identity, err := json.Marshal([]any{rec.Owner, rec.Kind, rec.Parts, rec.Metadata})
 	if err != nil {
@@ -67,11 +67,12 @@ func clientTagOf(rec *Record) string {
 // party returns the party by which the upload is counted.
 func (r *Record) party() queue.Party { return item.PartyOf(r.Owner, r.credential(), r.Client) }
 
-// credential returns the ID of the ticket or of the presigned address that created the upload; empty for
-// neither.
+// credential returns the ID of the ticket or of the presigned address that created the upload;
+// empty for neither.
 func (r *Record) credential() string { return cmp.Or(r.Ticket, r.Address) }
 
-// tag returns a short hash of the name of a storage, of the ID of a ticket, or of a client, for IDs.
+// tag returns a short hash of the name of a storage, of the ID of a ticket, or of a client, for
+// IDs.
 func tag(text string) string { return digest(text)[:tagLength] }
 
 // storageTag returns the tag of the storage in an ID.
@@ -122,7 +123,8 @@ const (
 // ownerLength is the length of the hash of an owner in characters of 5 bits.
 const ownerLength = 26
 
-// recordKey returns the key of a record. Without an ID it is the beginning of all keys of the owner.
+// recordKey returns the key of a record. Without an ID it is the beginning of all keys of the
+// owner.
 func recordKey(owner, id string) string { return openFolder + digest(owner)[:ownerLength] + "." + id }
 
 // dataKey returns a key below an upload. Without a name it is the beginning of all of them.

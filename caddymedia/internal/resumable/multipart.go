@@ -12,9 +12,9 @@ import (
 	"github.com/caddymedia/media/storagedrivers/guard"
 )
 
-// A multipart upload is a partial upload without bytes, and its parts are partial uploads whose IDs begin
-// like its own. So one listing finds them all, and each of the parts that were sent under one number has an
-// ID of its own. The item is that of a final upload of some of them.
+// A multipart upload is a partial upload without bytes, and its parts are partial uploads whose IDs
+// begin like its own. So one listing finds them all, and each of the parts that were sent under one
+// number has an ID of its own. The item is that of a final upload of some of them.
 const (
 	groupLength  = dayLength + 16
 	numberLength = 3
@@ -22,8 +22,8 @@ const (
 	maxGroup = 10_001
 )
 
-// group returns the beginning that the IDs of a multipart upload and of its parts share. Other uploads share
-// none.
+// group returns the beginning that the IDs of a multipart upload and of its parts share. Other
+// uploads share none.
 func group(id string) string { return id[:groupLength] }
 
 // numberText returns the number of a part in its ID.
@@ -54,8 +54,8 @@ func (u *Upload) IsMultipart() bool { return u.Partial && u.Exact && u.Outcome =
 // besides is how many parts are read at the same time.
 const besides = 8
 
-// MultipartParts returns the complete parts of a multipart upload by their numbers, the last one of each
-// number. The upload may have ended.
+// MultipartParts returns the complete parts of a multipart upload by their numbers, the last one of
+// each number. The upload may have ended.
 func (s *Store) MultipartParts(ctx context.Context, multipart *Upload) ([]*Upload, error) {
 	found, err := s.partsFrom(ctx, multipart, group(multipart.ID))
 	if err != nil {
@@ -70,7 +70,8 @@ func (s *Store) MultipartParts(ctx context.Context, multipart *Upload) ([]*Uploa
 	return slices.CompactFunc(found, func(a, b *Upload) bool { return a.Number == b.Number }), nil
 }
 
-// partsFrom returns the complete parts of a multipart upload whose IDs have a beginning, in any order.
+// partsFrom returns the complete parts of a multipart upload whose IDs have a beginning, in any
+// order.
 func (s *Store) partsFrom(ctx context.Context, multipart *Upload, start string) ([]*Upload, error) {
 	var (
 		mu    sync.Mutex
@@ -97,10 +98,10 @@ func (s *Store) partsFrom(ctx context.Context, multipart *Upload, start string) 
 	return found, work.Wait()
 }
 
-// CompletePart completes a part of a multipart upload that has all its bytes. It takes the place of the
-// parts of its number that are complete already: they are removed. Of parts that are completed at the
-// same time, all may stay. The checksums are kept for a completion. The error is ErrUnknown if the
-// multipart upload has ended meanwhile.
+// CompletePart completes a part of a multipart upload that has all its bytes. It takes the place of
+// the parts of its number that are complete already: they are removed. Of parts that are completed
+// at the same time, all may stay. The checksums are kept for a completion. The error is ErrUnknown
+// if the multipart upload has ended meanwhile.
 func (u *Upload) CompletePart(ctx context.Context, multipart *Upload, sums map[string]string) error {
 	before, err := u.store.partsFrom(ctx, multipart, partStart(multipart.ID, u.Number))
 	if err == nil {
@@ -123,12 +124,14 @@ func (u *Upload) CompletePart(ctx context.Context, multipart *Upload, sums map[s
 	return nil
 }
 
-// FindFinal returns the final upload of a record, if there is one. The error is ErrUnknown otherwise.
+// FindFinal returns the final upload of a record, if there is one. The error is ErrUnknown
+// otherwise.
 func (s *Store) FindFinal(ctx context.Context, storage *storagedrivers.Storage, rec Record) (*Upload, error) {
 	return s.Find(ctx, rec.Owner, finalID(&rec, storage.Name()))
 }
 
-// Multiparts returns the multipart uploads of an owner, but for those of a storage that cannot be reached.
+// Multiparts returns the multipart uploads of an owner, but for those of a storage that cannot be
+// reached.
 func (s *Store) Multiparts(ctx context.Context, owner string) ([]*Upload, error) {
 	var all []*Upload
 	seen := map[storagedrivers.Location]bool{}

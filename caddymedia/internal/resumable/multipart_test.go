@@ -12,8 +12,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// TestEndMultipart: an end that is cut anywhere, as by the end of the process, can be repeated, and then
-// leaves nothing.
+// TestEndMultipart: an end that is cut anywhere, as by the end of the process, can be repeated, and
+// then leaves nothing.
 func TestEndMultipart(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
@@ -53,8 +53,8 @@ func TestEndMultipart(t *testing.T) {
 	}
 }
 
-// TestAbortedCompletion: the final upload of a multipart upload that is aborted after a crash is removed by
-// the next sweep that looks at it, and counts no more.
+// TestAbortedCompletion: the final upload of a multipart upload that is aborted after a crash is
+// removed by the next sweep that looks at it, and counts no more.
 func TestAbortedCompletion(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *Store) {
@@ -98,8 +98,8 @@ func (s *Store) partOf(t *testing.T, m *Upload, number int, text string) *Upload
 	return part
 }
 
-// TestPartsSentAgain: a part takes the place of the one of its number that was complete before, and of no
-// other. Nothing is lost if two are completed at once.
+// TestPartsSentAgain: a part takes the place of the one of its number that was complete before, and
+// of no other. Nothing is lost if two are completed at once.
 func TestPartsSentAgain(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *Store) {

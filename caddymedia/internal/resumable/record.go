@@ -34,8 +34,8 @@ type Record struct {
 	Ticket string `json:"ticket,omitempty"`
 	// TicketExpires is when that ticket expires.
 	TicketExpires time.Time `json:"ticket_expires,omitzero"`
-	// Address is the hexadecimal ID of the presigned address that created it; empty for none. The upload
-	// shares what is bounded as one of a ticket does, but no item of it is counted.
+	// Address is the hexadecimal ID of the presigned address that created it; empty for none. The
+	// upload shares what is bounded as one of a ticket does, but no item of it is counted.
 	Address string `json:"address,omitempty"`
 
 	// Kind, Alias, SubFolder and Filename are the destination of the item, as submitted.
@@ -58,7 +58,8 @@ type Record struct {
 
 	// Exact means that the item has the filename of SubFolder and Filename, and no other.
 	Exact bool `json:"exact,omitempty"`
-	// Multipart is the ID of the multipart upload that the upload is a part of, and Number its number there.
+	// Multipart is the ID of the multipart upload that the upload is a part of, and Number its number
+	// there.
 	Multipart string `json:"multipart,omitempty"`
 	Number    int    `json:"number,omitempty"`
 

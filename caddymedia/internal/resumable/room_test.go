@@ -71,7 +71,8 @@ func TestVisitors(t *testing.T) {
 	}
 }
 
-// TestAddresses: visitors with presigned addresses share as those with tickets do, also the bytes of parts.
+// TestAddresses: visitors with presigned addresses share as those with tickets do, also the bytes
+// of parts.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	s := storeOn(t, memory.New())
@@ -237,8 +238,8 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// TestRoomOfFinal: a final upload takes the room of its parts, although other parts of its client are
-// more than the share of a client by now.
+// TestRoomOfFinal: a final upload takes the room of its parts, although other parts of its client
+// are more than the share of a client by now.
 func TestRoomOfFinal(t *testing.T) {
 	t.Parallel()
 	s := storeOn(t, memory.New())

@@ -97,7 +97,8 @@ type Store struct {
 // Creation describes a new upload.
 type Creation struct {
 	Record
-	// Admit, if set, is called with the length before anything is stored; its error refuses the upload.
+	// Admit, if set, is called with the length before anything is stored; its error refuses the
+	// upload.
 	Admit func(length int64) error
 	// Verify, if set, is called with the parts of a new final upload; its error refuses the upload.
 	Verify func(parts []*Upload) error
@@ -225,8 +226,8 @@ const (
 	TicketParts = 8
 )
 
-// openCount counts the unfinished uploads of an owner and the sum of their lengths. A multipart upload is one
-// with its parts, and parts of one number are one.
+// openCount counts the unfinished uploads of an owner and the sum of their lengths. A multipart
+// upload is one with its parts, and parts of one number are one.
 type openCount struct {
 	uploads, bytes queue.Held
 	last           string // the group of the last ID
@@ -254,9 +255,9 @@ func (s *Store) hasRoom(open *openCount, c *Creation, size int64) bool {
 	return queue.HasRoom(party, int64(s.MaxOpen), open.uploads, 1)
 }
 
-// countOpen counts the unfinished uploads of the owner of u, and those of its ticket and its client,
-// without the parts of u: they end with it. It may end at MaxOpen. It leaves out storages that fail
-// or are slow, except the given one. Storages with one location have the same uploads.
+// countOpen counts the unfinished uploads of the owner of u, and those of its ticket and its
+// client, without the parts of u: they end with it. It may end at MaxOpen. It leaves out storages
+// that fail or are slow, except the given one. Storages with one location have the same uploads.
 func (s *Store) countOpen(ctx context.Context, storage *storagedrivers.Storage, u *Upload) (count openCount, err error) {
 	switch {
 	case u.Multipart != "":

@@ -121,8 +121,8 @@ func TestMaxOpen(t *testing.T) {
 	})
 }
 
-// TestMaxOpenAtOnce: however many uploads several clients of an owner create at once, there are MaxOpen and
-// one for each client at most.
+// TestMaxOpenAtOnce: however many uploads several clients of an owner create at once, there are
+// MaxOpen and one for each client at most.
 func TestMaxOpenAtOnce(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *Store) {
@@ -218,7 +218,8 @@ func TestSweepEnds(t *testing.T) {
 	}
 }
 
-// TestSweep: expired uploads, their outcomes and data without a record are removed, and others stay.
+// TestSweep: expired uploads, their outcomes and data without a record are removed, and others
+// stay.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *Store) {
@@ -390,8 +391,9 @@ func TestFindWhileFinished(t *testing.T) {
 	}
 }
 
-// TestAppendAfterFinish: a request whose upload was finished by another one, since it found it, is refused,
-// and leaves nothing. So is one without bytes that knows the last offset, but not the length.
+// TestAppendAfterFinish: a request whose upload was finished by another one, since it found it, is
+// refused, and leaves nothing. So is one without bytes that knows the last offset, but not the
+// length.
 func TestAppendAfterFinish(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -418,8 +420,8 @@ func TestAppendAfterFinish(t *testing.T) {
 	}
 }
 
-// FuzzID: the ID in an address is refused, or all keys of its upload are valid and below the folder of
-// the uploads.
+// FuzzID: the ID in an address is refused, or all keys of its upload are valid and below the folder
+// of the uploads.
 func FuzzID(f *testing.F) {
 	id := newID(time.Unix(1795176000, 0), &Record{}, 0, "default")
 	short := id[:clientAt] + id[len(id)-tagLength:]

@@ -57,9 +57,9 @@ type Open struct {
 	Bytes   int64
 }
 
-// Sweep removes the expired uploads of a storage, data without a record, and idle final uploads that
-// miss a part. It returns how many others there are. An error does not stop it, unless the storage
-// cannot be listed or is closed.
+// Sweep removes the expired uploads of a storage, data without a record, and idle final uploads
+// that miss a part. It returns how many others there are. An error does not stop it, unless the
+// storage cannot be listed or is closed.
 func (s *Store) Sweep(ctx context.Context, storage *storagedrivers.Storage, opts SweepOptions) (open Open, err error) {
 	data, err := s.dataOf(ctx, storage) // before the records: an upload has a record before its data
 	if err != nil {
@@ -137,8 +137,8 @@ func (s *Store) removeExpired(ctx context.Context, storage *storagedrivers.Stora
 	return s.removeData(ctx, storage, id)
 }
 
-// removeEnded removes the record of a final upload that misses a part: its removal was interrupted, or
-// the part was terminated. If it was finished, removeEnded removes its other parts too.
+// removeEnded removes the record of a final upload that misses a part: its removal was interrupted,
+// or the part was terminated. If it was finished, removeEnded removes its other parts too.
 func (s *Store) removeEnded(ctx context.Context, storage *storagedrivers.Storage, key string) {
 	u := &Upload{store: s, storage: storage}
 	u.ID, _ = idOfRecord(key)

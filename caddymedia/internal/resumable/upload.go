@@ -109,8 +109,8 @@ func (u *Upload) reload(ctx context.Context, parts []*Upload) error {
 	return nil
 }
 
-// load returns the upload of a record. The error is ErrUnknown if it has ended or expired. An upload
-// that a request of this process adds bytes to does not expire.
+// load returns the upload of a record. The error is ErrUnknown if it has ended or expired. An
+// upload that a request of this process adds bytes to does not expire.
 func (s *Store) load(ctx context.Context, storage *storagedrivers.Storage, key string) (*Upload, error) {
 	return s.loadWith(ctx, storage, key, nil)
 }
@@ -236,8 +236,8 @@ func (u *Upload) join(parts []*Upload) {
 	}
 }
 
-// changedAt makes at the time of the last change, if it is later. Only its difference to the time of the
-// record counts, because the clock of the storage, or its time zone, may be another one.
+// changedAt makes at the time of the last change, if it is later. Only its difference to the time
+// of the record counts, because the clock of the storage, or its time zone, may be another one.
 func (u *Upload) changedAt(rec storagedrivers.Info, at time.Time) {
 	if !rec.ModTime.IsZero() && !at.IsZero() {
 		u.changed = later(u.changed, u.Created.Add(at.Sub(rec.ModTime)))

@@ -47,8 +47,9 @@ var checksums = map[string]func() hash.Hash{
 
 const checksumPrefix = "X-Amz-Checksum-"
 
-// body is the decoded body of a request. Its last Read returns an [*Error] in place of io.EOF if a signature,
-// a hash, a checksum or the length of the body is wrong: what was read before must not be used then.
+// body is the decoded body of a request. Its last Read returns an [*Error] in place of io.EOF if a
+// signature, a hash, a checksum or the length of the body is wrong: what was read before must not
+// be used then.
 type body struct {
 	io.Reader
 	checks []check
@@ -66,8 +67,8 @@ type check struct {
 	failed *Error
 }
 
-// bodyOf returns the decoded body of a request with a verified signature. Its length is negative if it is
-// not known before the end.
+// bodyOf returns the decoded body of a request with a verified signature. Its length is negative if
+// it is not known before the end.
 func bodyOf(r *http.Request, s *signature, secret string) (*body, int64, *Error) {
 	b, failed := signedBody(r, s, secret)
 	if failed == nil {
@@ -79,8 +80,8 @@ func bodyOf(r *http.Request, s *signature, secret string) (*body, int64, *Error)
 	return b, b.left, nil
 }
 
-// signedBody is bodyOf without the checksums that the client sends besides: those of a completion are of the
-// object.
+// signedBody is bodyOf without the checksums that the client sends besides: those of a completion
+// are of the object.
 func signedBody(r *http.Request, s *signature, secret string) (*body, *Error) {
 	b := &body{Reader: r.Body, left: r.ContentLength, trailer: map[string]string{}}
 	if !strings.HasPrefix(s.payload, "STREAMING-") && one(r.Header, "X-Amz-Decoded-Content-Length") != "" {
@@ -212,8 +213,9 @@ const (
 	maxTrailers = 16
 )
 
-// chunks reads the form aws-chunked, https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming.html.
-// The signature of a chunk is known to be right only after its last byte.
+// chunks reads the form aws-chunked,
+// https://docs.aws.amazon.com/AmazonS3/latest/API/sigv4-streaming.html. The signature of a chunk is
+// known to be right only after its last byte.
 type chunks struct {
 	in         *bufio.Reader
 	signer     *signature // nil if chunks are not signed

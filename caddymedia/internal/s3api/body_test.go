@@ -213,8 +213,8 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// FuzzChunks: of a body in chunks nothing is accepted but the bytes that are signed, or have the checksum of
-// the trailer. It is small, because a fuzzer finds nothing in a large one.
+// FuzzChunks: of a body in chunks nothing is accepted but the bytes that are signed, or have the
+// checksum of the trailer. It is small, because a fuzzer finds nothing in a large one.
 func FuzzChunks(f *testing.F) {
 	const text = "hello world"
 	s := amazonSignature(streamingSignedTrailer, amazon.seed)

@@ -84,8 +84,8 @@ type grant struct {
 	Permission string
 }
 
-// acl answers with what is true of all items of the alias: the account may do all, and everybody may read,
-// unless they are private.
+// acl answers with what is true of all items of the alias: the account may do all, and everybody
+// may read, unless they are private.
 func (q *request) acl() *Error {
 	const schema = "http://www.w3.org/2001/XMLSchema-instance"
 	answer := struct {
@@ -218,9 +218,9 @@ func (q *request) listObjects() *Error {
 // maxMarkers is how many markers of the first version of lists are remembered.
 const maxMarkers = 1000
 
-// resume returns the position of a marker. In the first version of lists it is a key, and the page of the
-// storage is known only if the last answer was of this process; otherwise the list is read from its beginning
-// again.
+// resume returns the position of a marker. In the first version of lists it is a key, and the page
+// of the storage is known only if the last answer was of this process; otherwise the list is read
+// from its beginning again.
 func (l *listing) resume(marker string) position {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -264,8 +264,8 @@ func (l *listing) fill(answer *listAnswer) {
 	}
 }
 
-// read reads objects and prefixes from a position on. It returns where the next page begins; nil after the
-// last.
+// read reads objects and prefixes from a position on. It returns where the next page begins; nil
+// after the last.
 func (l *listing) read(at position) (*position, *Error) {
 	ctx, cancel := context.WithTimeout(l.ctx, maxListTime)
 	defer cancel()
@@ -304,7 +304,8 @@ func (l *listing) read(at position) (*position, *Error) {
 	}
 }
 
-// take adds the entries of a page behind the last name, and reports whether there are more than fit.
+// take adds the entries of a page behind the last name, and reports whether there are more than
+// fit.
 func (l *listing) take(ctx context.Context, page storagedrivers.Page) (full bool, err error) {
 	objects := page.Objects
 	folders, err := l.filled(ctx, page.Folders)

@@ -11,15 +11,15 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/resumable"
 )
 
-// The kinds of the checksum of a multipart upload: that of its bytes, and that of the checksums of its parts,
-// https://docs.aws.amazon.com/AmazonS3/latest/userguide/checking-object-integrity.html.
+// The kinds of the checksum of a multipart upload: that of its bytes, and that of the checksums of
+// its parts, https://docs.aws.amazon.com/AmazonS3/latest/userguide/checking-object-integrity.html.
 const (
 	fullObject = "FULL_OBJECT"
 	composite  = "COMPOSITE"
 )
 
-// checkCompletion compares a completion with the parts that it names: their checksums, and the size and the
-// checksum of the whole object. The bytes are not read again.
+// checkCompletion compares a completion with the parts that it names: their checksums, and the size
+// and the checksum of the whole object. The bytes are not read again.
 func checkCompletion(header http.Header, sent []completedPart, parts []*resumable.Upload) *Error {
 	var size int64
 	for i, part := range parts {
@@ -96,7 +96,8 @@ func checkObject(algorithm, sum, kind string, parts []*resumable.Upload) *Error 
 // polynomials are those of the kind CRC, reflected.
 var polynomials = map[string]uint64{"crc32": crc32.IEEE, "crc32c": crc32.Castagnoli, "crc64nvme": nvme}
 
-// combined returns the checksum of the bytes of all parts; false if it cannot be calculated from theirs.
+// combined returns the checksum of the bytes of all parts; false if it cannot be calculated from
+// theirs.
 func combined(algorithm string, sums [][]byte, parts []*resumable.Upload) (sum string, isCRC bool) {
 	polynomial, isCRC := polynomials[algorithm]
 	if !isCRC {
@@ -112,8 +113,8 @@ func combined(algorithm string, sums [][]byte, parts []*resumable.Upload) (sum s
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint64(nil, whole)[8-size:]), true
 }
 
-// crc calculates with polynomials modulo that of a CRC, as crc32_combine of zlib does. Bits are reflected:
-// one is the bit of 1, and the next lower bit that of x.
+// crc calculates with polynomials modulo that of a CRC, as crc32_combine of zlib does. Bits are
+// reflected: one is the bit of 1, and the next lower bit that of x.
 type crc struct{ polynomial, one uint64 }
 
 func (c crc) multiply(a, b uint64) (product uint64) {

@@ -30,8 +30,8 @@ func checksumOf(algorithm string, b []byte) []byte {
 	return h.Sum(nil)
 }
 
-// TestCompletionChecks: what a client says of the parts and of the object at the end must be true, and
-// nothing is stored if it is not.
+// TestCompletionChecks: what a client says of the parts and of the object at the end must be true,
+// and nothing is stored if it is not.
 func TestCompletionChecks(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, all...)

@@ -118,8 +118,8 @@ func partsOf(multipart string, sent completeRequest) ([]string, *Error) {
 	return ids, nil
 }
 
-// finish stores the item of a final upload, and removes the multipart upload. A repeated request finds the
-// same item.
+// finish stores the item of a final upload, and removes the multipart upload. A repeated request
+// finds the same item.
 func (q *request) finish(
 	store *resumable.Store, rec resumable.Record, verify func([]*resumable.Upload) error,
 ) (storagedrivers.Info, *Error) {
@@ -187,8 +187,9 @@ func (q *request) authorize(ctx context.Context, alias string) (resumable.Rights
 	return resumable.Rights{Issuer: running.Issuer(), Release: release}, nil
 }
 
-// keepAlive sends blanks until stop is called, since some clients close a connection that says nothing for
-// long. The first one makes the status 200: S3 does so too, and an error is in the body then.
+// keepAlive sends blanks until stop is called, since some clients close a connection that says
+// nothing for long. The first one makes the status 200: S3 does so too, and an error is in the body
+// then.
 func (q *request) keepAlive() (stop func()) {
 	stopped, ended := make(chan struct{}), make(chan struct{})
 	go func() {

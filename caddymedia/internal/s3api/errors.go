@@ -69,8 +69,8 @@ type errorAnswer struct {
 	RequestId string //nolint:revive // the name of the element
 }
 
-// storageError returns the error for one of a storage. doing is what failed, as in "the storage could not
-// list the objects".
+// storageError returns the error for one of a storage. doing is what failed, as in "the storage
+// could not list the objects".
 func storageError(doing string, err error) *Error {
 	switch failure := item.OperationFailure(doing, err); failure.Reason {
 	case item.Missing:
@@ -118,8 +118,8 @@ func refusalError(refused *caller.Refusal) *Error {
 	return errorOf(kinds[refused.Reason], refused.Message)
 }
 
-// failure returns the error for the failures of an upload, and logs those that are not the caller's fault. It
-// counts what is refused for good on a presigned address.
+// failure returns the error for the failures of an upload, and logs those that are not the caller's
+// fault. It counts what is refused for good on a presigned address.
 func (q *request) failure(failures item.Failures) *Error {
 	q.running.CountRefused(q.ctx, q.permit.Ticket, failures)
 	first := failures[0]

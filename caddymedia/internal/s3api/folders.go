@@ -19,8 +19,9 @@ import (
 	"github.com/caddymedia/media/storagedrivers/guard"
 )
 
-// A client makes a folder by an object without bytes under a key that ends with a slash. Such a key is no
-// valid one of a storage, so the object is kept as the marker of the folder, see [item.Alias.MarkerKey].
+// A client makes a folder by an object without bytes under a key that ends with a slash. Such a key
+// is no valid one of a storage, so the object is kept as the marker of the folder, see
+// [item.Alias.MarkerKey].
 
 // folderType is the media type of the object of a folder, by which clients know it.
 const folderType = "application/x-directory"
@@ -49,8 +50,8 @@ func markerKey(alias *item.Alias, folder string) string {
 	return key
 }
 
-// firstBelow returns the first object below a prefix, and behind the name after, that clients see. Its Key is
-// empty if there is none. Behind very many others it is assumed.
+// firstBelow returns the first object below a prefix, and behind the name after, that clients see.
+// Its Key is empty if there is none. Behind very many others it is assumed.
 func firstBelow(ctx context.Context, alias *item.Alias, prefix, after string) (storagedrivers.Info, error) {
 	isItem := service.ItemFilter(alias, "")
 	opts := storagedrivers.ListOptions{Prefix: prefix}
@@ -76,8 +77,8 @@ func firstBelow(ctx context.Context, alias *item.Alias, prefix, after string) (s
 	return storagedrivers.Info{Key: prefix}, nil
 }
 
-// statFolder returns the Info of the object of a folder. There is one while the folder has its marker, or
-// anything else: clients then need not make folders above the items that others upload.
+// statFolder returns the Info of the object of a folder. There is one while the folder has its
+// marker, or anything else: clients then need not make folders above the items that others upload.
 func statFolder(ctx context.Context, alias *item.Alias, folder string) (storagedrivers.Info, *Error) {
 	key := markerKey(alias, folder)
 	if key == "" {
@@ -130,8 +131,8 @@ func (q *request) putFolder(body *body) *Error {
 	return q.stored(body, folderTag(q.key))
 }
 
-// makeFolder stores the marker of the folder of the request, if there is none. The account must have one of
-// the rights also right before, and for a new marker the right to create.
+// makeFolder stores the marker of the folder of the request, if there is none. The account must
+// have one of the rights also right before, and for a new marker the right to create.
 func (q *request) makeFolder(rights []access.Right, create access.Right) (storagedrivers.Info, *Error) {
 	none := storagedrivers.Info{}
 	folder, _ := folderOf(q.key)
@@ -229,8 +230,8 @@ func (q *request) removeFolder(folder string, matches func(storagedrivers.Info) 
 // atOnce is how many folders are looked into side by side.
 const atOnce = 8
 
-// filled returns the folders of a list that have objects behind the last name. A storage may list others,
-// such as those that deleted objects leave.
+// filled returns the folders of a list that have objects behind the last name. A storage may list
+// others, such as those that deleted objects leave.
 func (l *listing) filled(ctx context.Context, folders []string) ([]string, error) {
 	first := make([]storagedrivers.Info, len(folders))
 	group, ctx := guard.WithContext(ctx, atOnce)
@@ -262,14 +263,14 @@ func (l *listing) filled(ctx context.Context, folders []string) ([]string, error
 	return filled, err
 }
 
-// isWithin reports whether the last name is behind a prefix that it begins with. The prefix is then in the
-// list if another name with it follows.
+// isWithin reports whether the last name is behind a prefix that it begins with. The prefix is then
+// in the list if another name with it follows.
 func (l *listing) isWithin(prefix string) bool {
 	return prefix < l.after && strings.HasPrefix(l.after, prefix)
 }
 
-// hiddenFolders returns the markers of the folders that a list enters with an object whose key comes before
-// theirs: the name of a folder comes before the names of its items.
+// hiddenFolders returns the markers of the folders that a list enters with an object whose key
+// comes before theirs: the name of a folder comes before the names of its items.
 func (l *listing) hiddenFolders(ctx context.Context, key string) (markers []storagedrivers.Info, err error) {
 	name := l.alias.Filename(key)
 	for at := range len(name) - 1 {

@@ -165,7 +165,8 @@ func TestEmptiedFolders(t *testing.T) {
 	})
 }
 
-// TestHiddenFolders: the name of a folder is before those of its items, also if the key of its marker is not.
+// TestHiddenFolders: the name of a folder is before those of its items, also if the key of its
+// marker is not.
 func TestHiddenFolders(t *testing.T) {
 	t.Parallel()
 	onFolders(t, func(t *testing.T, f *front) {
@@ -203,7 +204,8 @@ func TestCopiedFolders(t *testing.T) {
 	})
 }
 
-// TestRefusedFolders: a folder has the names of folders of items, and markers are of this package alone.
+// TestRefusedFolders: a folder has the names of folders of items, and markers are of this package
+// alone.
 func TestRefusedFolders(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, all...)
@@ -246,8 +248,8 @@ func TestConditionsOfFolders(t *testing.T) {
 	f.wantList(t, "", "")
 }
 
-// TestMarkersAreNoItems: the other interfaces do not show the marker of a folder. If one of them deletes the
-// folder, the marker is deleted too.
+// TestMarkersAreNoItems: the other interfaces do not show the marker of a folder. If one of them
+// deletes the folder, the marker is deleted too.
 func TestMarkersAreNoItems(t *testing.T) {
 	t.Parallel()
 	onFolders(t, func(t *testing.T, f *front) {

@@ -16,8 +16,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// ways store bytes under a key of a bucket, each in its own way. The source of a copy is an object that no
-// check has seen.
+// ways store bytes under a key of a bucket, each in its own way. The source of a copy is an object
+// that no check has seen.
 var ways = map[string]func(t *testing.T, f *front, bucket, key, content string) answer{
 	"put": func(t *testing.T, f *front, bucket, key, content string) answer {
 		return f.do(t, call{method: http.MethodPut, key: bucket + "/" + key, body: content})
@@ -59,8 +59,8 @@ func (a answer) uploadID(t *testing.T) string {
 	return id
 }
 
-// formVerdict uploads a file by a form: the folder of the key is the sub folder. It returns the status, and
-// the key of the item.
+// formVerdict uploads a file by a form: the folder of the key is the sub folder. It returns the
+// status, and the key of the item.
 func formVerdict(t *testing.T, f *front, kind item.Kind, alias, key, content string) (status int, filename string) {
 	t.Helper()
 	folder, name := path.Split(key)
@@ -133,8 +133,8 @@ var files = []struct {
 	{item.Image, "renaming", "a.txt", "x"},
 }
 
-// TestGateOfForms: a form, a put, a multipart upload and a copy have the same verdict about a name and bytes.
-// S3 has one refusal more: that of another name than the key.
+// TestGateOfForms: a form, a put, a multipart upload and a copy have the same verdict about a name
+// and bytes. S3 has one refusal more: that of another name than the key.
 func TestGateOfForms(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, all...)
@@ -195,8 +195,8 @@ func (f *front) taken(t *testing.T) map[string]string {
 	return objects
 }
 
-// TestWholeObjects: a piece of a file is never stored as a file, and a compressed one, which would be served
-// as what it is not, neither.
+// TestWholeObjects: a piece of a file is never stored as a file, and a compressed one, which would
+// be served as what it is not, neither.
 func TestWholeObjects(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, all...)
@@ -219,8 +219,8 @@ func TestWholeObjects(t *testing.T) {
 	}
 }
 
-// TestNoObjects: what is no item is no object either, for any operation: variants, unfinished uploads and
-// names that no item has.
+// TestNoObjects: what is no item is no object either, for any operation: variants, unfinished
+// uploads and names that no item has.
 func TestNoObjects(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, all...)
@@ -294,8 +294,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// TestRefusedForms: a body in chunks that are not decoded is not stored, and the number of a part has no
-// sign.
+// TestRefusedForms: a body in chunks that are not decoded is not stored, and the number of a part
+// has no sign.
 func TestRefusedForms(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, all...)

@@ -157,8 +157,8 @@ func partTag(part *resumable.Upload) string { return `"` + part.ID + tagEnd + `"
 // tagEnd ends all entity tags, so that no client takes one for an MD5.
 const tagEnd = "-1"
 
-// storePart stores bytes as a part, with the checksums that are known at their end, and with that of the
-// algorithm of the multipart upload. length is negative if it is not known.
+// storePart stores bytes as a part, with the checksums that are known at their end, and with that
+// of the algorithm of the multipart upload. length is negative if it is not known.
 func (q *request) storePart(from io.Reader, length int64, interrupt func(), sums func() map[string]string) (*resumable.Upload, *Error) {
 	number, failed := q.partNumber()
 	if failed != nil {

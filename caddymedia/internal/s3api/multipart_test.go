@@ -276,7 +276,8 @@ func TestMultipartCopies(t *testing.T) {
 	}
 }
 
-// TestRefusedCompletion: a completion whose condition does not hold is never made up for without its client.
+// TestRefusedCompletion: a completion whose condition does not hold is never made up for without
+// its client.
 func TestRefusedCompletion(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, all...)
@@ -299,7 +300,8 @@ func TestRefusedCompletion(t *testing.T) {
 	}
 }
 
-// TestMultipartAtOnce completes one upload several times at once: one item is stored, and all get its tag.
+// TestMultipartAtOnce completes one upload several times at once: one item is stored, and all get
+// its tag.
 func TestMultipartAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, all...)

@@ -25,8 +25,9 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// tagOf returns the entity tag of an object, in quotes: that of the item in another form. Clients take 32
-// hexadecimal digits alone for an MD5 of the bytes, but not with a number of parts behind them.
+// tagOf returns the entity tag of an object, in quotes: that of the item in another form. Clients
+// take 32 hexadecimal digits alone for an MD5 of the bytes, but not with a number of parts behind
+// them.
 func tagOf(alias *item.Alias, info storagedrivers.Info) string {
 	if isMarker(info) {
 		return folderTag(nameOf(alias, info))
@@ -190,8 +191,8 @@ func splitKey(key string) (folder, name string) {
 	return key[:at], key[at+1:]
 }
 
-// upload returns the request to store an object under the key, and under no other, with the last segment of
-// the key. The account needs the right to replace an object, or to store a new one.
+// upload returns the request to store an object under the key, and under no other, with the last
+// segment of the key. The account needs the right to replace an object, or to store a new one.
 func (q *request) upload() (req upload.Upload, name string, failed *Error) {
 	folder, name := splitKey(q.key)
 	req = upload.Upload{Exact: q.key, SubFolder: folder, Request: q.writeRequest(mayWrite)}
@@ -243,8 +244,8 @@ func conditionOf(header http.Header, alias *item.Alias) (func(storagedrivers.Inf
 	return matches, nil
 }
 
-// writeRequest returns a request to store an object. The account must have one of the rights also right
-// before the commit.
+// writeRequest returns a request to store an object. The account must have one of the rights also
+// right before the commit.
 func (q *request) writeRequest(rights []access.Right) upload.Request {
 	return upload.Request{
 		Kind: q.alias.Kind, Alias: q.alias.Name, Allows: q.permit.Account.Allows, Actor: q.permit.Actor,
@@ -457,8 +458,8 @@ func (q *request) source() (from *item.Alias, stored storagedrivers.Info, matche
 	return from, stored, matches, nil
 }
 
-// attributes answers with the facts of an object that the client names. An object has no parts, and no
-// checksums are kept: S3 leaves out what an object has not.
+// attributes answers with the facts of an object that the client names. An object has no parts, and
+// no checksums are kept: S3 leaves out what an object has not.
 func (q *request) attributes() *Error {
 	wanted := map[string]bool{}
 	for _, value := range q.r.Header["X-Amz-Object-Attributes"] {

@@ -140,7 +140,8 @@ func wantCode(t *testing.T, what string, err error, want string) {
 	}
 }
 
-// TestBelowPrefix: a client signs the whole path, also if a part of it is removed before the handler.
+// TestBelowPrefix: a client signs the whole path, also if a part of it is removed before the
+// handler.
 func TestBelowPrefix(t *testing.T) {
 	t.Parallel()
 	f, ctx := newFront(t, all...), t.Context()
@@ -551,8 +552,8 @@ func TestCanned(t *testing.T) {
 	}
 }
 
-// TestExpectedContinue: a client that awaits 100 Continue before a body without bytes gets it, also if it is
-// refused. boto3 would take the next answer of the connection for that of this request.
+// TestExpectedContinue: a client that awaits 100 Continue before a body without bytes gets it, also
+// if it is refused. boto3 would take the next answer of the connection for that of this request.
 func TestExpectedContinue(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, all...)

@@ -21,9 +21,9 @@ import (
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
-// operation is a request with the rights of which the account needs one; none for a request of any account.
-// $ID is a multipart upload of the key there.txt, and $PART the entity tag of its part 1. there.txt is
-// stored.
+// operation is a request with the rights of which the account needs one; none for a request of any
+// account. $ID is a multipart upload of the key there.txt, and $PART the entity tag of its part 1.
+// there.txt is stored.
 type operation struct {
 	name string // as in the table of the package, with a word about what is special
 	call call
@@ -40,8 +40,8 @@ var (
 	mayCopy   = []string{"copy"}
 )
 
-// operations returns requests for all operations of the package, for a bucket. Those that change something
-// come last.
+// operations returns requests for all operations of the package, for a bucket. Those that change
+// something come last.
 func operations(bucket string) []operation {
 	there, fresh := bucket+"/there.txt", bucket+"/fresh.txt"
 	copies := func(of string) http.Header { return http.Header{source: {of}} }
@@ -80,7 +80,8 @@ func operations(bucket string) []operation {
 	}
 }
 
-// withUploads returns a front with stored objects and multipart uploads, and the variables of operations.
+// withUploads returns a front with stored objects and multipart uploads, and the variables of
+// operations.
 func withUploads(t *testing.T) (f *front, vars *strings.Replacer) {
 	t.Helper()
 	f = newFront(t, all...)
@@ -98,8 +99,8 @@ func (c call) with(vars *strings.Replacer) call {
 	return c
 }
 
-// TestRights: each operation needs one of its rights and no other, with each right alone and with all others.
-// What is refused changes nothing.
+// TestRights: each operation needs one of its rights and no other, with each right alone and with
+// all others. What is refused changes nothing.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	var known []string
@@ -149,8 +150,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// TestAliasesOfAccounts: no operation reaches an alias that the account may not use, also as the source of a
-// copy, and the account does not learn which ones exist.
+// TestAliasesOfAccounts: no operation reaches an alias that the account may not use, also as the
+// source of a copy, and the account does not learn which ones exist.
 func TestAliasesOfAccounts(t *testing.T) {
 	t.Parallel()
 	f, vars := withUploads(t)
@@ -186,8 +187,8 @@ func TestAliasesOfAccounts(t *testing.T) {
 	}
 }
 
-// TestUploadsOfOthers: no account lists, continues, completes or aborts the multipart uploads of another,
-// with any rights.
+// TestUploadsOfOthers: no account lists, continues, completes or aborts the multipart uploads of
+// another, with any rights.
 func TestUploadsOfOthers(t *testing.T) {
 	t.Parallel()
 	f, vars := withUploads(t)
@@ -219,8 +220,8 @@ func TestUploadsOfOthers(t *testing.T) {
 	}
 }
 
-// TestRevoked: an account that ends, or loses its secret, its rights or the alias while it sends a body, or
-// while the source of a copy is read, stores and deletes nothing.
+// TestRevoked: an account that ends, or loses its secret, its rights or the alias while it sends a
+// body, or while the source of a copy is read, stores and deletes nothing.
 func TestRevoked(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*media.Config, *media.Account){
@@ -306,8 +307,8 @@ func (r *refusals) Failed(_ context.Context, endpoint, status string) {
 	r.lines = append(r.lines, endpoint+" "+status)
 }
 
-// TestRefusedRequestsAreReported: the audit log has a line for a change that the account may not make, and
-// the metrics count each error.
+// TestRefusedRequestsAreReported: the audit log has a line for a change that the account may not
+// make, and the metrics count each error.
 func TestRefusedRequestsAreReported(t *testing.T) {
 	t.Parallel()
 	f, vars := withUploads(t)

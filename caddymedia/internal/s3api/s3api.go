@@ -1,7 +1,8 @@
-// Package s3api serves the service to programs that know S3: aliases are buckets, and items are objects. It
-// translates requests and answers; rights, checks, names and bytes are those of packages caller, upload,
-// serve and service, so that none of them is passed by. Begin with [Handler] and its table of operations; a
-// signature is verified in signature.go, and a body is decoded in body.go.
+// Package s3api serves the service to programs that know S3: aliases are buckets, and items are
+// objects. It translates requests and answers; rights, checks, names and bytes are those of
+// packages caller, upload, serve and service, so that none of them is passed by. Begin with
+// [Handler] and its table of operations; a signature is verified in signature.go, and a body is
+// decoded in body.go.
 package s3api
 
 import (
@@ -32,7 +33,8 @@ import (
 
 // Options of a Handler.
 type Options struct {
-	// Region is the answer to a client that asks for the location of a bucket. Signatures may have any.
+	// Region is the answer to a client that asks for the location of a bucket. Signatures may have
+	// any.
 	Region string
 	// Domain is the host below which buckets are host names; empty for buckets in the path only.
 	Domain string
@@ -129,8 +131,8 @@ var (
 // maxListed is about the largest list in bytes.
 const maxListed = 1 << 20
 
-// inTurn is an operation whose answer is in memory until the client has read it: an account has only some at
-// once.
+// inTurn is an operation whose answer is in memory until the client has read it: an account has
+// only some at once.
 func inTurn(serve func(*request) *Error) func(*request) *Error {
 	return func(q *request) *Error {
 		leave, refused := q.permit.EnterQueue(q.ctx, q.w, service.OtherCall, maxListed)
@@ -246,9 +248,9 @@ func (q *request) authenticate() *Error {
 	return q.admitVisitor()
 }
 
-// verify returns the account of the signature, according to a service, and the ticket that it is in a query.
-// Wrong signatures are not throttled: nobody guesses a secret of 16 bytes, and a client that is refused for
-// those of its neighbours would be shut out.
+// verify returns the account of the signature, according to a service, and the ticket that it is in
+// a query. Wrong signatures are not throttled: nobody guesses a secret of 16 bytes, and a client
+// that is refused for those of its neighbours would be shut out.
 func (q *request) verify(_ context.Context, running *service.Service) (who access.Caller, refused *caller.Refusal) {
 	account, known := running.Issuer().Account(q.signature.accessKey)
 	if !known {
@@ -262,8 +264,8 @@ func (q *request) verify(_ context.Context, running *service.Service) (who acces
 	return access.Caller{Account: account, Ticket: q.ticket()}, refused
 }
 
-// asSent returns the request with the path that its client has signed: a prefix may have been removed before
-// the handler.
+// asSent returns the request with the path that its client has signed: a prefix may have been
+// removed before the handler.
 func (q *request) asSent() *http.Request {
 	prefix, err := url.PathUnescape(q.MountPrefix(q.r))
 	if err != nil || prefix == "" {
@@ -286,8 +288,8 @@ func (q *request) admit(rights []access.Right) *Error {
 	return q.mayOne(rights)
 }
 
-// report reports that a request to change items is refused, before anything is done, because the account may
-// not.
+// report reports that a request to change items is refused, before anything is done, because the
+// account may not.
 func (q *request) report(rights []access.Right, failed *Error) {
 	name, alias, _ := strings.Cut(q.bucket, "-")
 	kind, ok := item.KindOf(name)
@@ -328,8 +330,8 @@ func (q *request) find(bucket string) (*item.Alias, *Error) {
 // BucketOf returns the bucket of an alias.
 func BucketOf(a *item.Alias) string { return a.Kind.Name() + "-" + a.Name }
 
-// cors lets the pages of allowed origins read the answer, and reports whether the request was a preflight
-// one.
+// cors lets the pages of allowed origins read the answer, and reports whether the request was a
+// preflight one.
 func (q *request) cors() bool {
 	origins := q.running.Origins()
 	if origins == nil {

@@ -123,8 +123,8 @@ func one(header http.Header, name string) string {
 	return ""
 }
 
-// scope sets the key, date and region of a credential, and returns false if it is malformed. The key may
-// contain slashes.
+// scope sets the key, date and region of a credential, and returns false if it is malformed. The
+// key may contain slashes.
 func (s *signature) scope(credential string) bool {
 	parts := strings.Split(credential, "/")
 	n := len(parts)
@@ -136,7 +136,8 @@ func (s *signature) scope(credential string) bool {
 	return err == nil && s.accessKey != ""
 }
 
-// sign sets the signed headers and the sum, and returns false if they are malformed. The host must be signed.
+// sign sets the signed headers and the sum, and returns false if they are malformed. The host must
+// be signed.
 func (s *signature) sign(headers, sum string) bool {
 	s.headers, s.sum = strings.Split(headers, ";"), sum
 	raw, err := hex.DecodeString(sum)
@@ -150,8 +151,8 @@ func (s *signature) sign(headers, sum string) bool {
 	return err == nil && len(raw) == sha256.Size && slices.Contains(s.headers, "host")
 }
 
-// verify returns an error unless the request is signed with secret and the time of the signature is right.
-// An unknown key has an empty secret, which costs the same and says the same.
+// verify returns an error unless the request is signed with secret and the time of the signature is
+// right. An unknown key has an empty secret, which costs the same and says the same.
 func (s *signature) verify(r *http.Request, secret string, now time.Time) *Error {
 	wanted := s.of(secret, sumOf(s.canonical(r)))
 	isEqual := subtle.ConstantTimeCompare([]byte(wanted), []byte(strings.ToLower(s.sum))) == 1
@@ -168,8 +169,8 @@ func (s *signature) verify(r *http.Request, secret string, now time.Time) *Error
 	return s.unsignedRefusal(r)
 }
 
-// unsignedRefusal returns an error if a header that decides what is done is not signed: anyone on the way
-// could have added it.
+// unsignedRefusal returns an error if a header that decides what is done is not signed: anyone on
+// the way could have added it.
 func (s *signature) unsignedRefusal(r *http.Request) *Error {
 	for name := range r.Header {
 		name = strings.ToLower(name)
@@ -191,7 +192,8 @@ func (s *signature) canonical(r *http.Request) string {
 	return b.String()
 }
 
-// headerValue returns the value of a signed header as it is signed. Go's server keeps some headers apart.
+// headerValue returns the value of a signed header as it is signed. Go's server keeps some headers
+// apart.
 func headerValue(r *http.Request, name string) string {
 	switch name {
 	case "host":
@@ -218,8 +220,8 @@ func canonicalQuery(query url.Values) string {
 	return strings.ReplaceAll(query.Encode(), "+", "%20")
 }
 
-// encodePath encodes a path as it is signed: once, without cleaning it, all but A-Z, a-z, 0-9, "-", "_", ".",
-// "~" and slashes.
+// encodePath encodes a path as it is signed: once, without cleaning it, all but A-Z, a-z, 0-9, "-",
+// "_", ".", "~" and slashes.
 func encodePath(path string) string { return ofPath.Replace(url.QueryEscape(path)) }
 
 var ofPath = strings.NewReplacer("+", "%20", "%2F", "/")

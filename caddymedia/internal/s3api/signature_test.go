@@ -267,7 +267,8 @@ func TestTimesOfSignatures(t *testing.T) {
 	}
 }
 
-// TestEmptySecret: a request is refused that was signed with the empty secret that an unknown key has.
+// TestEmptySecret: a request is refused that was signed with the empty secret that an unknown key
+// has.
 func TestEmptySecret(t *testing.T) {
 	t.Parallel()
 	r := signed(t, http.MethodGet, "https://s3.example.com/file-docs/a.txt", nil)
@@ -281,8 +282,8 @@ func TestEmptySecret(t *testing.T) {
 	}
 }
 
-// TestCostOfUnknownKeys: a request with an unknown key, which has the empty secret, costs what one with a
-// wrong secret does.
+// TestCostOfUnknownKeys: a request with an unknown key, which has the empty secret, costs what one
+// with a wrong secret does.
 func TestCostOfUnknownKeys(t *testing.T) {
 	r := signed(t, http.MethodGet, "https://s3.example.com/file-docs/a.txt", nil)
 	cost := func(secret string) float64 {
@@ -308,8 +309,8 @@ func TestDateOfCredential(t *testing.T) {
 	}
 }
 
-// FuzzSignature: no text is taken for a signature, and the query that is signed has the parameters that are
-// read.
+// FuzzSignature: no text is taken for a signature, and the query that is signed has the parameters
+// that are read.
 func FuzzSignature(f *testing.F) {
 	f.Add(algorithm+" Credential=shop/20261128/eu-west-1/s3/aws4_request, SignedHeaders=host;x-amz-date, Signature="+strings.Repeat("0", 64), "20261128T040506Z", "/a//b", "x=1&y&%2f=+&X=%zz")
 	f.Add("", "", "/%ff/..", "X-Amz-Algorithm="+algorithm+"&X-Amz-Credential=a%2F20261128%2Fr%2Fs3%2Faws4_request&X-Amz-Date=20261128T040506Z&X-Amz-Expires=1"+

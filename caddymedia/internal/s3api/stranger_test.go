@@ -33,8 +33,8 @@ func written(t *testing.T, r *http.Request, more string) string {
 	return strings.Replace(string(b), "\r\n", "\r\n"+more, 1)
 }
 
-// exchange sends bytes on a connection of their own, and returns all that is answered until the server closes
-// it or is silent.
+// exchange sends bytes on a connection of their own, and returns all that is answered until the
+// server closes it or is silent.
 func (f *front) exchange(t *testing.T, text string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(f.address, "http://"))
@@ -52,8 +52,8 @@ func (f *front) exchange(t *testing.T, text string) string {
 
 var statusLine = regexp.MustCompile(`(?m)^HTTP/1\.1 (\d+)`)
 
-// TestSmuggling: a request within the body of another one is never carried out, and a body that is refused is
-// not asked for.
+// TestSmuggling: a request within the body of another one is never carried out, and a body that is
+// refused is not asked for.
 func TestSmuggling(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, all...)
@@ -97,8 +97,8 @@ func TestSmuggling(t *testing.T) {
 	}
 }
 
-// TestStrangersLearnNothing: the answers to an unknown key, to an account without S3, and to a wrong secret
-// are the same.
+// TestStrangersLearnNothing: the answers to an unknown key, to an account without S3, and to a
+// wrong secret are the same.
 func TestStrangersLearnNothing(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, all...)
@@ -128,8 +128,8 @@ func TestStrangersLearnNothing(t *testing.T) {
 	}
 }
 
-// TestManyWrongSignatures: wrong signatures of one client are all answered alike, as programs try again after
-// anything but 403. They refuse no right signature of it, and no login.
+// TestManyWrongSignatures: wrong signatures of one client are all answered alike, as programs try
+// again after anything but 403. They refuse no right signature of it, and no login.
 func TestManyWrongSignatures(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, all...)
@@ -154,8 +154,8 @@ func TestManyWrongSignatures(t *testing.T) {
 	}
 }
 
-// TestLongPaths: an answer repeats only the beginning of a path, so that strangers who do not read it make
-// the server hold little.
+// TestLongPaths: an answer repeats only the beginning of a path, so that strangers who do not read
+// it make the server hold little.
 func TestLongPaths(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, all...)
@@ -168,8 +168,8 @@ func TestLongPaths(t *testing.T) {
 	}
 }
 
-// TestMemoryOfBadUploads: bodies that are refused at their end are not held in memory, however many there are
-// at once.
+// TestMemoryOfBadUploads: bodies that are refused at their end are not held in memory, however many
+// there are at once.
 func TestMemoryOfBadUploads(t *testing.T) {
 	const clients, size = 200, 2 << 20
 	f := newFrontOn(t, local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler)), all...)

@@ -8,15 +8,16 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/access"
 )
 
-// bodyGrace is how long after the end of a presigned address a body that was begun with it may arrive.
+// bodyGrace is how long after the end of a presigned address a body that was begun with it may
+// arrive.
 const bodyGrace = 15 * time.Minute
 
 // ends returns the time at which a body ends that is sent to a presigned address.
 func (s *signature) ends() time.Time { return s.at.Add(s.lifetime + bodyGrace) }
 
-// ticket returns the ticket that a presigned address is; nil for a signature in the header. Such an address
-// is in the hands of a visitor, so it counts as a ticket for one file: it shares the bounds of its account
-// with others, by its signature, client and network.
+// ticket returns the ticket that a presigned address is; nil for a signature in the header. Such an
+// address is in the hands of a visitor, so it counts as a ticket for one file: it shares the bounds
+// of its account with others, by its signature, client and network.
 func (q *request) ticket() *access.Ticket {
 	if q.signature.lifetime == 0 {
 		return nil

@@ -23,8 +23,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// presigned returns a request to an address that the account of the front has signed for ten minutes. For a
-// copy, source is the path of its source.
+// presigned returns a request to an address that the account of the front has signed for ten
+// minutes. For a copy, source is the path of its source.
 func (f *front) presigned(t *testing.T, at time.Time, method, target, query string, source ...string) *http.Request {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, f.address+"/"+escaped(target)+"?X-Amz-Expires=600&"+query, http.NoBody)
@@ -46,7 +46,8 @@ func (f *front) presigned(t *testing.T, at time.Time, method, target, query stri
 	return r
 }
 
-// from returns a request of a client, with a body. The front believes what it says about its address.
+// from returns a request of a client, with a body. The front believes what it says about its
+// address.
 func (f *front) from(t *testing.T, client string, r *http.Request, body io.Reader) *http.Request {
 	t.Helper()
 	r = r.Clone(t.Context())
@@ -95,8 +96,8 @@ func (f *front) hold(t *testing.T, r *http.Request) bool {
 	}
 }
 
-// TestVisitorsUploads: slow bodies of one presigned address, or of many of one client, leave other visitors
-// and the account their uploads.
+// TestVisitorsUploads: slow bodies of one presigned address, or of many of one client, leave other
+// visitors and the account their uploads.
 func TestVisitorsUploads(t *testing.T) {
 	t.Parallel()
 	f := newVisitedFront(t, func(c *media.Config) { c.Limits.MaxUploads = 20 })
@@ -128,8 +129,8 @@ func TestVisitorsUploads(t *testing.T) {
 	}
 }
 
-// TestVisitorsWaits: copies and lists of one client that wait for a slow storage leave other visitors, and
-// the account, theirs.
+// TestVisitorsWaits: copies and lists of one client that wait for a slow storage leave other
+// visitors, and the account, theirs.
 func TestVisitorsWaits(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -198,7 +199,8 @@ func TestVisitorsWaits(t *testing.T) {
 	}
 }
 
-// TestVisitorsMultiparts: one presigned address begins few multipart uploads, and others can begin theirs.
+// TestVisitorsMultiparts: one presigned address begins few multipart uploads, and others can begin
+// theirs.
 func TestVisitorsMultiparts(t *testing.T) {
 	t.Parallel()
 	f := newVisitedFront(t, func(c *media.Config) { c.Resumable.MaxOpen = 40 })
@@ -233,7 +235,8 @@ func TestVisitorsMultiparts(t *testing.T) {
 	}
 }
 
-// TestVisitorsReaders: a presigned address that is opened and not read takes the items of its client only.
+// TestVisitorsReaders: a presigned address that is opened and not read takes the items of its
+// client only.
 func TestVisitorsReaders(t *testing.T) {
 	t.Parallel()
 	f := newFrontOn(t, local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler)), all...)
@@ -264,7 +267,8 @@ func TestVisitorsReaders(t *testing.T) {
 	}
 }
 
-// TestRefusedAddress: a presigned address ends after ten refused bodies. Others of the account do not.
+// TestRefusedAddress: a presigned address ends after ten refused bodies. Others of the account do
+// not.
 func TestRefusedAddress(t *testing.T) {
 	t.Parallel()
 	f := newVisitedFront(t, func(*media.Config) {})
@@ -288,8 +292,8 @@ func TestRefusedAddress(t *testing.T) {
 	}
 }
 
-// TestBodyOfAddress: a body that was begun before its presigned address ends may arrive until 15 minutes
-// later.
+// TestBodyOfAddress: a body that was begun before its presigned address ends may arrive until 15
+// minutes later.
 func TestBodyOfAddress(t *testing.T) {
 	t.Parallel()
 	f := newVisitedFront(t, func(c *media.Config) { c.Limits.MaxUploadTime = options.Duration(time.Hour) })

@@ -115,7 +115,8 @@ func (f *front) sent(t *testing.T, r *http.Request) answer {
 	return a
 }
 
-// streamed returns a signed request whose body is sent in chunks without a length. The body is set later.
+// streamed returns a signed request whose body is sent in chunks without a length. The body is set
+// later.
 func (f *front) streamed(t *testing.T, target, query, payload string, header http.Header) *http.Request {
 	t.Helper()
 	r := f.request(t, call{method: http.MethodPut, key: target, query: query, payload: payload, header: header})
@@ -123,8 +124,8 @@ func (f *front) streamed(t *testing.T, target, query, payload string, header htt
 	return r
 }
 
-// chunksOf returns a body in chunks that are signed as those of a request, with the last one, and the trailer
-// with its signature. It is written after Amazon's page, not after the code.
+// chunksOf returns a body in chunks that are signed as those of a request, with the last one, and
+// the trailer with its signature. It is written after Amazon's page, not after the code.
 func chunksOf(r *http.Request, trailer string, parts ...string) []string {
 	_, previous, _ := strings.Cut(r.Header.Get("Authorization"), "Signature=")
 	at := r.Header.Get("X-Amz-Date")
@@ -161,8 +162,8 @@ const (
 	streamingTrailer       = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
 )
 
-// TestChunksOnTheWire sends bodies whose chunks are altered on the way, as an object and as a part. Nothing
-// is stored, and nothing staged is left.
+// TestChunksOnTheWire sends bodies whose chunks are altered on the way, as an object and as a part.
+// Nothing is stored, and nothing staged is left.
 func TestChunksOnTheWire(t *testing.T) {
 	t.Parallel()
 	first, second := strings.Repeat("first ", 20_000), strings.Repeat("2", 1000)
@@ -275,8 +276,8 @@ func filesIn(t *testing.T, root string) []string {
 	return names
 }
 
-// TestRequestsOnTheWire alters signed requests as a server receives them. Nothing is stored, changed or
-// deleted.
+// TestRequestsOnTheWire alters signed requests as a server receives them. Nothing is stored,
+// changed or deleted.
 func TestRequestsOnTheWire(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("text ", 1000)
@@ -377,8 +378,9 @@ func TestRequestsOnTheWire(t *testing.T) {
 	}
 }
 
-// FuzzRequests: whatever an account sends for a key, a query, the source of a copy and a body, the service
-// answers with XML and without a fault of its own, and changes nothing but items of the bucket.
+// FuzzRequests: whatever an account sends for a key, a query, the source of a copy and a body, the
+// service answers with XML and without a fault of its own, and changes nothing but items of the
+// bucket.
 func FuzzRequests(f *testing.F) {
 	methods := []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodPost, http.MethodDelete}
 	for _, o := range operations(docs) {
@@ -420,8 +422,8 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// TestOverriddenHeaders: whatever header a signed address asks for, a browser runs nothing of the object, and
-// no other header is set.
+// TestOverriddenHeaders: whatever header a signed address asks for, a browser runs nothing of the
+// object, and no other header is set.
 func TestOverriddenHeaders(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, all...)

@@ -26,7 +26,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// TestKeysInXML: whatever a key is, clients find it in a list, and delete it by what they have found.
+// TestKeysInXML: whatever a key is, clients find it in a list, and delete it by what they have
+// found.
 func TestKeysInXML(t *testing.T) {
 	t.Parallel()
 	f, ctx := newFront(t, all...), t.Context()
@@ -49,8 +50,8 @@ func TestKeysInXML(t *testing.T) {
 	}
 }
 
-// TestForeignKeys: objects whose names XML cannot have, which others have stored, break no list. Clients that
-// ask for encoded names can tell them.
+// TestForeignKeys: objects whose names XML cannot have, which others have stored, break no list.
+// Clients that ask for encoded names can tell them.
 func TestForeignKeys(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, all...)
@@ -121,8 +122,8 @@ func TestHostileXML(t *testing.T) {
 	}
 }
 
-// TestHostileTokens: a continuation token that a client has made up reads nothing outside of the bucket, on
-// folders too.
+// TestHostileTokens: a continuation token that a client has made up reads nothing outside of the
+// bucket, on folders too.
 func TestHostileTokens(t *testing.T) {
 	t.Parallel()
 	for name, backend := range map[string]storagedrivers.Driver{
@@ -160,8 +161,8 @@ func TestHostileTokens(t *testing.T) {
 	}
 }
 
-// TestRefusedTokens: a page that the storage refuses is an error of the client, unless it did not ask for
-// one.
+// TestRefusedTokens: a page that the storage refuses is an error of the client, unless it did not
+// ask for one.
 func TestRefusedTokens(t *testing.T) {
 	t.Parallel()
 	driver := memory.New()
@@ -179,8 +180,8 @@ func TestRefusedTokens(t *testing.T) {
 	}
 }
 
-// TestListsInTurn: of the lists of an account, whose answers are in memory until they are read, only some are
-// made at once.
+// TestListsInTurn: of the lists of an account, whose answers are in memory until they are read,
+// only some are made at once.
 func TestListsInTurn(t *testing.T) {
 	t.Parallel()
 	var now, most atomic.Int64
@@ -217,8 +218,8 @@ func TestListsInTurn(t *testing.T) {
 	}
 }
 
-// TestFormsInTurn: of the requests of an account with XML, which is read into memory, only some are read at
-// once.
+// TestFormsInTurn: of the requests of an account with XML, which is read into memory, only some are
+// read at once.
 func TestFormsInTurn(t *testing.T) {
 	t.Parallel()
 	f := newFront(t, all...)

@@ -45,8 +45,8 @@ type admissions struct {
 	warned time.Time // of a client that was refused
 }
 
-// allAdmissions are the admissions of the process, shared by all configurations. They may use a quarter of
-// the open files.
+// allAdmissions are the admissions of the process, shared by all configurations. They may use a
+// quarter of the open files.
 var allAdmissions = sync.OnceValue(func() *admissions { return newAdmissions(service.MaxOpenFiles() / 4) })
 
 func newAdmissions(limit int) *admissions {
@@ -96,8 +96,8 @@ type admission struct {
 	leave func() // nil while there is no permission
 }
 
-// enter acquires the admission of a request, unless the request has it. A HEAD request needs none, because it
-// sends no item.
+// enter acquires the admission of a request, unless the request has it. A HEAD request needs none,
+// because it sends no item.
 func (s *Server) enter(ctx context.Context, a *admission, method string) error {
 	if a.leave != nil || method == http.MethodHead {
 		return nil
@@ -117,8 +117,8 @@ func (a *admission) end() {
 	}
 }
 
-// clientOwner returns the owner of bounded work for the addresses that count as the same client. All
-// invalid addresses count as one.
+// clientOwner returns the owner of bounded work for the addresses that count as the same client.
+// All invalid addresses count as one.
 func clientOwner(client string) string {
 	address, _ := netip.ParseAddr(client)
 	return "static " + access.Client(address).String()

@@ -74,8 +74,8 @@ func TestAdmissions(t *testing.T) {
 	})
 }
 
-// TestAdmissionsWaiting: in a full queue, further requests of a client are refused at once. Package queue
-// tests the order of those that wait.
+// TestAdmissionsWaiting: in a full queue, further requests of a client are refused at once. Package
+// queue tests the order of those that wait.
 func TestAdmissionsWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -105,8 +105,8 @@ func TestAdmissionsWaiting(t *testing.T) {
 	})
 }
 
-// TestAdmissionsOfAll: a client may have as many items open as it leaves free, so that another one can
-// still open some.
+// TestAdmissionsOfAll: a client may have as many items open as it leaves free, so that another one
+// can still open some.
 func TestAdmissionsOfAll(t *testing.T) {
 	t.Parallel()
 	r := newAdmissions(8)

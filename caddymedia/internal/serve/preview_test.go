@@ -19,7 +19,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
-// withPreviews is a site with a picture of 800 x 400 pixels in some aliases; hidden is a private one.
+// withPreviews is a site with a picture of 800 x 400 pixels in some aliases; hidden is a private
+// one.
 func withPreviews(t *testing.T) *site {
 	t.Helper()
 	s := newSiteWith(t, media.Limits{}, func(c *media.Config) {
@@ -35,8 +36,8 @@ func withPreviews(t *testing.T) *site {
 	return s
 }
 
-// preview requests a preview, with "?thumbnail" at the end of the path that of a list, and checks its
-// status.
+// preview requests a preview, with "?thumbnail" at the end of the path that of a list, and checks
+// its status.
 func preview(t *testing.T, s *site, path, header string, status int) *httptest.ResponseRecorder {
 	t.Helper()
 	kind, path, _ := strings.Cut(path, "/")
@@ -113,8 +114,8 @@ func thumbnails(t *testing.T, s *site) (keys []string) {
 	return keys
 }
 
-// TestThumbnail: a thumbnail is stored outside of the items, without a public address, and goes with its
-// image.
+// TestThumbnail: a thumbnail is stored outside of the items, without a public address, and goes
+// with its image.
 func TestThumbnail(t *testing.T) {
 	t.Parallel()
 	s := withPreviews(t)
@@ -158,8 +159,8 @@ func changeImage(t *testing.T, s *site, method, body string) {
 	}
 }
 
-// TestThumbnailFails: an image that cannot be decoded has no thumbnail, and one that cannot be stored is
-// made for each request.
+// TestThumbnailFails: an image that cannot be decoded has no thumbnail, and one that cannot be
+// stored is made for each request.
 func TestThumbnailFails(t *testing.T) {
 	t.Parallel()
 	s := withPreviews(t)

@@ -214,8 +214,8 @@ func flipped(signature string) string {
 	return string(b)
 }
 
-// TestAltered: an address that is not exactly the signed one gets the same 403 as any other, whether
-// the item exists or not, and the storage is not accessed. Conditions make no difference.
+// TestAltered: an address that is not exactly the signed one gets the same 403 as any other,
+// whether the item exists or not, and the storage is not accessed. Conditions make no difference.
 func TestAltered(t *testing.T) {
 	t.Parallel()
 	s := withPrivate(t)
@@ -393,8 +393,8 @@ func TestPrivateRedirect(t *testing.T) {
 	}
 }
 
-// TestPrivateRedirectInTime: the lifetime of a redirect is read from the clock once, so that an address
-// of no lifetime is never signed.
+// TestPrivateRedirectInTime: the lifetime of a redirect is read from the clock once, so that an
+// address of no lifetime is never signed.
 func TestPrivateRedirectInTime(t *testing.T) {
 	t.Parallel()
 	s := newSiteOn(t, presigning{memory.New()}, media.Limits{}, func(c *media.Config) {

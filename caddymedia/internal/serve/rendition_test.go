@@ -129,7 +129,8 @@ func TestRenditionRedirect(t *testing.T) {
 	httpCase{Method: http.MethodHead, Target: target, Status: 200}.Check(t, s)
 }
 
-// TestRenditionModified: after a change of settings, the time of an earlier rendition does not count.
+// TestRenditionModified: after a change of settings, the time of an earlier rendition does not
+// count.
 func TestRenditionModified(t *testing.T) {
 	t.Parallel()
 	s := withSizes(t)
@@ -214,8 +215,8 @@ type greedy struct{ webp.Encoder }
 
 func (greedy) Memory(webp.Task) int64 { return 1 << 40 }
 
-// TestRenditionWithoutWebP: a client that prefers WebP gets the format of the picture if there can be
-// no WebP.
+// TestRenditionWithoutWebP: a client that prefers WebP gets the format of the picture if there can
+// be no WebP.
 func TestRenditionWithoutWebP(t *testing.T) {
 	t.Parallel()
 	encoder, err := webp.New()
@@ -274,8 +275,8 @@ func ask(s *site, client int, target string) *httptest.ResponseRecorder {
 	return w
 }
 
-// TestLongRenditions: while many clients request renditions that take long, other clients get theirs,
-// and an account uploads an image. One client has a bound. In the end all are made.
+// TestLongRenditions: while many clients request renditions that take long, other clients get
+// theirs, and an account uploads an image. One client has a bound. In the end all are made.
 func TestLongRenditions(t *testing.T) {
 	t.Parallel()
 	encoder, err := webp.New()

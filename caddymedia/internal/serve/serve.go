@@ -1,7 +1,7 @@
-// Package serve answers GET requests of stored items, their variants and their renditions: whole or in parts,
-// by signed addresses, as previews of the panel, or by a redirect to the storage. It changes nothing but
-// renditions that are made on request; lists and changes of items are in package items. Begin with
-// [Server.Static] and its target.
+// Package serve answers GET requests of stored items, their variants and their renditions: whole or
+// in parts, by signed addresses, as previews of the panel, or by a redirect to the storage. It
+// changes nothing but renditions that are made on request; lists and changes of items are in
+// package items. Begin with [Server.Static] and its target.
 package serve
 
 import (
@@ -63,11 +63,11 @@ func (s *Server) Static(kind item.Kind, rest string) caller.Endpoint {
 	}
 }
 
-// Preview serves an item to a page of the panel: an image, a film, a sound, a PDF or a text, which is
-// plain text then. With thumbnail it serves the thumbnail of an image, and makes it if necessary. No
-// browser runs the answer or keeps it for others. The request is authenticated, so it needs no
-// signature. path is the escaped path after the kind: "<alias>/<filename>". The error is an *[httpx.Error];
-// then nothing was written.
+// Preview serves an item to a page of the panel: an image, a film, a sound, a PDF or a text, which
+// is plain text then. With thumbnail it serves the thumbnail of an image, and makes it if
+// necessary. No browser runs the answer or keeps it for others. The request is authenticated, so it
+// needs no signature. path is the escaped path after the kind: "<alias>/<filename>". The error is
+// an *[httpx.Error]; then nothing was written.
 func (s *Server) Preview(w http.ResponseWriter, r *http.Request, kind item.Kind, path string, thumbnail bool) error {
 	return s.Answer(w, r, func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 		address, problem := caller.AddressBelow(path)
@@ -94,12 +94,14 @@ type ObjectOptions struct {
 	Tag func(tag string, size int64) string
 	// Header changes the header of the answer.
 	Header func(http.Header)
-	// IsVisitor means that the caller has the item's address only, so its client counts and not the owner.
+	// IsVisitor means that the caller has the item's address only, so its client counts and not the
+	// owner.
 	IsVisitor bool
 }
 
-// Object serves an item to a caller that is authenticated, never its variant and never by a redirect. The
-// context of r has the owner. The error is an *[httpx.Error]; then nothing was written.
+// Object serves an item to a caller that is authenticated, never its variant and never by a
+// redirect. The context of r has the owner. The error is an *[httpx.Error]; then nothing was
+// written.
 func (s *Server) Object(running *service.Service, w http.ResponseWriter, r *http.Request, alias *item.Alias, filename string, options ObjectOptions) error {
 	shown := *alias
 	shown.Redirect, shown.Negotiate, shown.CacheControl = nil, false, "private"
@@ -190,8 +192,8 @@ func (s *Server) serve(
 	return nil
 }
 
-// elsewhere redirects a GET request of an alias that redirects to the storage, and reports whether it
-// did. HEAD is not redirected, because a signature is for one method.
+// elsewhere redirects a GET request of an alias that redirects to the storage, and reports whether
+// it did. HEAD is not redirected, because a signature is for one method.
 func (s *Server) elsewhere(
 	ctx context.Context, w http.ResponseWriter, r *http.Request, wanted target, info storagedrivers.Info,
 ) (bool, error) {
@@ -303,8 +305,8 @@ func staticStatus(err error) int {
 	}
 }
 
-// sendUnstored sends a thumbnail that was made but cannot be stored. It has no tag, and is made again
-// for the next request.
+// sendUnstored sends a thumbnail that was made but cannot be stored. It has no tag, and is made
+// again for the next request.
 func (t target) sendUnstored(w http.ResponseWriter, r *http.Request, file []byte) {
 	extension := t.rendition.FileOf(t.filename, false).Format.Extension()
 	setHeaders(w.Header(), t, storagedrivers.Info{ContentType: storagedrivers.ContentType("." + extension)})
@@ -352,8 +354,9 @@ func active(mediaType string) bool {
 	return mediaType == "text/html" || mediaType == "text/xsl" || strings.HasSuffix(mediaType, "xml")
 }
 
-// isSafe reports whether a browser only shows a type that a client has chosen. All others may be active:
-// browsers forgive much, sniff what is no type at all, and take the parts of a multipart type for pages.
+// isSafe reports whether a browser only shows a type that a client has chosen. All others may be
+// active: browsers forgive much, sniff what is no type at all, and take the parts of a multipart
+// type for pages.
 func isSafe(contentType string) bool {
 	kind, _, err := mime.ParseMediaType(contentType)
 	return err == nil && inline(kind) && !active(kind)
@@ -367,8 +370,8 @@ var inlineTypes = map[string]bool{
 	"application/pdf": true, "text/plain": true,
 }
 
-// isShown reports whether a browser may show an object of the target in place of saving it. Content that
-// nobody has looked at is saved.
+// isShown reports whether a browser may show an object of the target in place of saving it. Content
+// that nobody has looked at is saved.
 func (t target) isShown(info storagedrivers.Info) bool {
 	return !t.isOpaque() && inline(mediaType(info))
 }
@@ -442,8 +445,9 @@ func isText(mediaType string) bool {
 		mediaType == "application/x-subrip"
 }
 
-// setPreviewHeaders sets the headers of a preview. A PDF is shown in a frame of the page: the viewers of
-// Chromium and Firefox work with a sandbox in the header, but not with one in the attribute of the frame.
+// setPreviewHeaders sets the headers of a preview. A PDF is shown in a frame of the page: the
+// viewers of Chromium and Firefox work with a sandbox in the header, but not with one in the
+// attribute of the frame.
 func setPreviewHeaders(header http.Header, info storagedrivers.Info) {
 	framedBy := "'none'"
 	switch name := mediaType(info); {

@@ -116,8 +116,8 @@ func TestReplacedBeforeTheFirstByte(t *testing.T) {
 	}
 }
 
-// TestSmallItemIsClosedFirst: a small item, or a small range, is closed before the first byte is written, so
-// that a client that does not read holds no file.
+// TestSmallItemIsClosedFirst: a small item, or a small range, is closed before the first byte is
+// written, so that a client that does not read holds no file.
 func TestSmallItemIsClosedFirst(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/signing"
 )
 
-// errUnsigned is the error of each request for a private item without a valid signature, whether the
-// item exists or not.
+// errUnsigned is the error of each request for a private item without a valid signature, whether
+// the item exists or not.
 var errUnsigned = errors.New("the address has no valid signature, or has expired")
 
 // signed is what the signed address of a request allows.
@@ -75,8 +75,8 @@ func (s *Server) verify(running *service.Service, r *http.Request, t *target) (b
 	return true, nil
 }
 
-// candidates returns what may have been signed for the target: with its filename, for a variant also
-// with that of its image; for a rendition with and without its name.
+// candidates returns what may have been signed for the target: with its filename, for a variant
+// also with that of its image; for a rendition with and without its name.
 func (t target) candidates(q signedQuery, expires int64) []signing.Fields {
 	fields := signing.Fields{Scope: signing.Filename, Name: t.filename, Expires: expires, Download: q.download}
 	if q.scope != "" {

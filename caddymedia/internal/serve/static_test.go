@@ -248,7 +248,8 @@ func TestRedirectWarnings(t *testing.T) {
 }
 
 // TestRedirectOfActiveType: an item that was stored as HTML is served here, although its alias has
-// another type for it by now: its storage would serve it as HTML. One that its alias makes HTML is too.
+// another type for it by now: its storage would serve it as HTML. One that its alias makes HTML is
+// too.
 func TestRedirectOfActiveType(t *testing.T) {
 	t.Parallel()
 	s := newSiteWith(t, media.Limits{}, func(c *media.Config) {

@@ -68,9 +68,9 @@ func (t target) cacheControl() string {
 	return t.alias.CacheControl
 }
 
-// redirectCacheControl returns the Cache-Control header of a redirect to an address of that lifetime.
-// A rendition has another address in the storage when its image or its settings change, and the old
-// one is removed.
+// redirectCacheControl returns the Cache-Control header of a redirect to an address of that
+// lifetime. A rendition has another address in the storage when its image or its settings change,
+// and the old one is removed.
 func (t target) redirectCacheControl(lifetime time.Duration) string {
 	if t.rendition != nil {
 		return "private, no-cache"
@@ -176,8 +176,9 @@ func (s *Server) makeRendition(ctx context.Context, running *service.Service, r 
 
 const webpType = "image/webp"
 
-// open returns the item, or its variant if the alias negotiates, the client prefers WebP and the item
-// is no HDR photo. It transfers nothing yet if the response may have no body or only a part of it.
+// open returns the item, or its variant if the alias negotiates, the client prefers WebP and the
+// item is no HDR photo. It transfers nothing yet if the response may have no body or only a part of
+// it.
 func (t target) open(ctx context.Context, r *http.Request) (*storagedrivers.Object, error) {
 	alias, filename := t.alias, t.filename
 	from := alias.Storage.OpenSeeker
@@ -267,7 +268,8 @@ func weight(params string) float64 {
 	return 1
 }
 
-// previewOf returns a target that is served here, whatever the alias does with its public addresses.
+// previewOf returns a target that is served here, whatever the alias does with its public
+// addresses.
 func previewOf(running *service.Service, alias *item.Alias, filename string) target {
 	shown := *alias
 	shown.Redirect = nil

@@ -15,15 +15,15 @@ import (
 // anyOrigin allows the pages of all origins, also those without one (the origin "null").
 const anyOrigin = "*"
 
-// Origins are the origins of the pages that may use the service in a browser (CORS). A nil *Origins has
-// none. Origins are immutable.
+// Origins are the origins of the pages that may use the service in a browser (CORS). A nil *Origins
+// has none. Origins are immutable.
 type Origins struct {
 	any    bool
 	listed map[string]bool
 }
 
-// ParseOrigins parses origins such as "https://www.example.com", or anyOrigin alone. The error names
-// the invalid one.
+// ParseOrigins parses origins such as "https://www.example.com", or anyOrigin alone. The error
+// names the invalid one.
 func ParseOrigins(list []string) (*Origins, error) {
 	o := &Origins{listed: map[string]bool{}}
 	for _, text := range list {
@@ -61,8 +61,8 @@ func (o *Origins) Allow(sent []string) string {
 // Names reports whether an origin is one of the list. "*" names none.
 func (o *Origins) Names(origin string) bool { return o != nil && o.listed[origin] }
 
-// IsOrigin reports whether an origin, as a browser sends it, is that of the address of a site, which
-// has no path.
+// IsOrigin reports whether an origin, as a browser sends it, is that of the address of a site,
+// which has no path.
 func IsOrigin(address, origin string) bool {
 	own, err := cleanOrigin(address)
 	return err == nil && own == origin
@@ -74,8 +74,8 @@ var domain = regexp.MustCompile(`^[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?$`)
 // defaultPorts are the ports that browsers omit.
 var defaultPorts = map[string]string{"http": "80", "https": "443"}
 
-// cleanOrigin returns an origin as browsers send it: in lower case, without a default port, and with
-// an international name as "xn--...".
+// cleanOrigin returns an origin as browsers send it: in lower case, without a default port, and
+// with an international name as "xn--...".
 func cleanOrigin(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || defaultPorts[u.Scheme] == "" || !strings.EqualFold(u.Scheme+"://"+u.Host, text) {

@@ -31,8 +31,8 @@ var ErrNamedTwice = &item.Failure{Reason: item.BadRequest, Message: "the item is
 // deletedAtOnce is how many items of a set are deleted side by side.
 const deletedAtOnce = 8
 
-// DeleteSet calls remove for each of a number of items, several side by side, and reports how many it has
-// deleted. It returns the errors of remove in their order.
+// DeleteSet calls remove for each of a number of items, several side by side, and reports how many
+// it has deleted. It returns the errors of remove in their order.
 func (s *Service) DeleteSet(
 	ctx context.Context, alias *item.Alias, actor item.Actor, items int, remove func(i int) (removed bool, err error),
 ) []error {

@@ -21,8 +21,8 @@ type Health struct {
 	Took           time.Duration
 	// Features are the guarantees of the storage, as far as they are known.
 	Features storagedrivers.Features
-	// Space is that of the backend at the last check. It is zero if the check failed, or if the backend
-	// does not report it.
+	// Space is that of the backend at the last check. It is zero if the check failed, or if the
+	// backend does not report it.
 	Space storagedrivers.Space
 }
 
@@ -94,8 +94,8 @@ func (h *health) inherit(previous *health) {
 	}
 }
 
-// note records the result of a check, but Since, which it finds. It returns the new state, and the one
-// that was logged before. Every service logs a failure once; the next service may log its end.
+// note records the result of a check, but Since, which it finds. It returns the new state, and the
+// one that was logged before. Every service logs a failure once; the next service may log its end.
 func (h *health) note(name string, result Health) (state, before Health) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -155,8 +155,8 @@ func (h *health) awaitReachable(ctx context.Context, name string) bool {
 func (s *Service) Health() map[string]Health { return s.health.all() }
 
 // Start starts to check the storages in the background, and checks the token store once. Failures
-// are logged. The first check of a storage also sweeps the leftovers of an earlier process. Resumable
-// uploads are swept, too. Close ends the checks, also if it is called before Start.
+// are logged. The first check of a storage also sweeps the leftovers of an earlier process.
+// Resumable uploads are swept, too. Close ends the checks, also if it is called before Start.
 func (s *Service) Start() {
 	_, release, err := s.Acquire()
 	if err != nil {

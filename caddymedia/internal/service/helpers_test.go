@@ -17,8 +17,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// partsOf returns parts with the aliases "content" and, for images, "webp", without sub folders, on a
-// storage in memory.
+// partsOf returns parts with the aliases "content" and, for images, "webp", without sub folders, on
+// a storage in memory.
 func partsOf(t *testing.T) Parts {
 	t.Helper()
 	webp := newAlias(t, item.Image, "webp")
@@ -47,7 +47,8 @@ func newAlias(t *testing.T, kind item.Kind, name string) *item.Alias {
 	return alias
 }
 
-// aliasesOf returns aliases for Parts, each on the storage with its own name, or on the default one.
+// aliasesOf returns aliases for Parts, each on the storage with its own name, or on the default
+// one.
 func aliasesOf(all ...*item.Alias) func(map[string]*storagedrivers.Storage) (Aliases, error) {
 	return func(storages map[string]*storagedrivers.Storage) (Aliases, error) {
 		made := Aliases{item.Image: {}, item.File: {}}

@@ -127,9 +127,9 @@ type finder struct {
 // isDeep reports whether the list has everything below its folder.
 func (f *finder) isDeep() bool { return f.Search != "" || f.Recursive }
 
-// position is the progress of a list: the page of the storage, and the last key of it that was examined. A
-// storage's own cursors only separate its pages. In an order by time or size, Time and Size are those of the
-// last item.
+// position is the progress of a list: the page of the storage, and the last key of it that was
+// examined. A storage's own cursors only separate its pages. In an order by time or size, Time and
+// Size are those of the last item.
 type position struct {
 	Page  string `json:"p,omitempty"`
 	After string `json:"a,omitempty"`
@@ -137,7 +137,8 @@ type position struct {
 	Size  int64  `json:"s,omitempty"` // in an order by size
 }
 
-// maxCursor is the largest cursor in bytes. A key has 1,024, and the token of a storage some hundred.
+// maxCursor is the largest cursor in bytes. A key has 1,024, and the token of a storage some
+// hundred.
 const maxCursor = 16 << 10
 
 // cursor returns the position as a cursor. It is empty for the beginning and for the end.
@@ -149,8 +150,8 @@ func (f *finder) cursor(p position) string {
 	return base64.RawURLEncoding.EncodeToString(append(f.sum(raw), raw...))
 }
 
-// sum returns the head of a cursor: its version, and a hash of the list and the position. It detects
-// cursors of other lists. It is no secret: a forged cursor reveals nothing beyond the list.
+// sum returns the head of a cursor: its version, and a hash of the list and the position. It
+// detects cursors of other lists. It is no secret: a forged cursor reveals nothing beyond the list.
 func (f *finder) sum(position []byte) []byte {
 	const version = 1
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d %q %q %q %t %q %s", version, f.Alias.Path(), f.Folder, f.Search, f.Recursive, f.Order, position))
@@ -211,8 +212,8 @@ func (f *finder) find(ctx, bounded context.Context, at position) (position, erro
 	return at, nil
 }
 
-// IsOfCursor reports whether a storage may have refused a cursor: it has answered, and access is not
-// the cause.
+// IsOfCursor reports whether a storage may have refused a cursor: it has answered, and access is
+// not the cause.
 func IsOfCursor(err error) bool {
 	for _, other := range []error{
 		storagedrivers.ErrUnavailable, storagedrivers.ErrClosed, storagedrivers.ErrBusy, fs.ErrPermission,

@@ -121,8 +121,8 @@ func TestListItems(t *testing.T) {
 	}
 }
 
-// TestItemFilter: a search finds an item by its submitted name and by its stored one, with and without
-// accents.
+// TestItemFilter: a search finds an item by its submitted name and by its stored one, with and
+// without accents.
 func TestItemFilter(t *testing.T) {
 	t.Parallel()
 	names := []string{"Letní dovolená v1.2.jpg", "letni-dovolena-v1-2.jpg", "zima.jpg"}
@@ -182,8 +182,8 @@ func TestListItemsMeanwhile(t *testing.T) {
 	}
 }
 
-// groups are pages of a storage whose names are not in one order, as those of a service that puts the
-// folders first.
+// groups are pages of a storage whose names are not in one order, as those of a service that puts
+// the folders first.
 type groups struct {
 	*memory.Driver
 	pages []storagedrivers.Page

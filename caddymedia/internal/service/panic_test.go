@@ -39,8 +39,8 @@ type panickingStore struct{ tokens.Store }
 
 func (panickingStore) Check(context.Context) error { panic("a fault of the store") }
 
-// TestBackgroundPanics: a panic of a driver or of a token store in the background is logged, and the
-// error of its operation. The work goes on after it.
+// TestBackgroundPanics: a panic of a driver or of a token store in the background is logged, and
+// the error of its operation. The work goes on after it.
 func TestBackgroundPanics(t *testing.T) {
 	t.Parallel()
 	for in, tt := range map[string]struct {

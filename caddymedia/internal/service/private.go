@@ -150,9 +150,9 @@ type SignedAddress struct {
 	ExpiresAt int64 `json:"expires_at"`
 }
 
-// Sign returns the signed addresses of items in the order of the request, or the query for a folder.
-// It uses no storage. The error satisfies errors.Is with tokens.ErrUnavailable if the token store
-// cannot be reached. Otherwise it says what is wrong with the request.
+// Sign returns the signed addresses of items in the order of the request, or the query for a
+// folder. It uses no storage. The error satisfies errors.Is with tokens.ErrUnavailable if the token
+// store cannot be reached. Otherwise it says what is wrong with the request.
 func (s *Service) Sign(ctx context.Context, req SignRequest) ([]SignedAddress, error) {
 	alias, err := s.signable(&req)
 	if err != nil {

@@ -20,9 +20,9 @@ const (
 		"there can read it. Make the bucket private."
 )
 
-// Probe tests a storage as [storagedrivers.Storage.Probe] does. If it has private items and a driver
-// that signs addresses, another step requests an object without a signature for each private alias,
-// because a bucket may be public below a prefix. Its note warns if the backend serves one.
+// Probe tests a storage as [storagedrivers.Storage.Probe] does. If it has private items and a
+// driver that signs addresses, another step requests an object without a signature for each private
+// alias, because a bucket may be public below a prefix. Its note warns if the backend serves one.
 func (s *Service) Probe(ctx context.Context, storage *storagedrivers.Storage) storagedrivers.Report {
 	report := storage.Probe(ctx)
 	private := slices.DeleteFunc(s.Aliases(), func(a *item.Alias) bool { return a.Private == nil || a.Storage != storage })

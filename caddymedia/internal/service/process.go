@@ -17,9 +17,9 @@ import (
 	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
-// Process has what the services of a process share: the resources that their uploads hold together, and
-// what they have counted. Services that replace each other share one, because uploads continue in the
-// replaced service, and a reload must not reset a count.
+// Process has what the services of a process share: the resources that their uploads hold together,
+// and what they have counted. Services that replace each other share one, because uploads continue
+// in the replaced service, and a reload must not reset a count.
 type Process struct {
 	// uploads counts the current uploads. Each may hold a connection, which is a file descriptor.
 	uploads *queue.Pool
@@ -34,8 +34,8 @@ type Process struct {
 	logins shared[LoginLimits, *logins]
 }
 
-// program is what all services of this program share, because it belongs to what is stored: one service
-// may replace another, or use the same storage beside it.
+// program is what all services of this program share, because it belongs to what is stored: one
+// service may replace another, or use the same storage beside it.
 var program = struct {
 	items   locks.Names      // locks of the items that are being committed or deleted, by location
 	uploads resumable.Active // requests at work on resumable uploads
@@ -43,8 +43,8 @@ var program = struct {
 }{derived: derived.NewMemory()}
 
 // NewProcess returns an unused Process. Of the file descriptors of this process, downloads have a
-// quarter, connections of uploads another quarter, and staged data three eighths. An eighth is left for
-// everything else, half of it for imports.
+// quarter, connections of uploads another quarter, and staged data three eighths. An eighth is left
+// for everything else, half of it for imports.
 func NewProcess() *Process {
 	files := int64(MaxOpenFiles())
 	p := &Process{
@@ -75,8 +75,8 @@ const (
 var maxCalls = [...]int{OtherCall: 8, OrderedList: 2, DeletedSet: 2}
 
 // Enter waits until a call of the caller may hold n bytes for its form or its answer. It returns
-// false if too many wait. leave must be called after the answer is sent. A caller with a
-// ticket does not wait: it has repeated answers, or lists of a presigned address, and its share of the
+// false if too many wait. leave must be called after the answer is sent. A caller with a ticket
+// does not wait: it has repeated answers, or lists of a presigned address, and its share of the
 // memory bounds them.
 func (s *Service) Enter(ctx context.Context, actor item.Actor, call Call, n int64) (leave func(), ok bool) {
 	party := actor.Party()
@@ -105,8 +105,8 @@ const stagingMemory = 64 << 20
 // unlimitedFiles is the number of files where open files are not limited.
 const unlimitedFiles = 1 << 20
 
-// shared has values for services with equal settings, each as long as a service holds it. The zero value
-// is usable.
+// shared has values for services with equal settings, each as long as a service holds it. The zero
+// value is usable.
 type shared[K comparable, V any] struct {
 	mu  sync.Mutex
 	all map[K]*held[V]
@@ -117,7 +117,8 @@ type held[V any] struct {
 	users int
 }
 
-// acquire returns the value of a key, a new one if no service holds one. The caller must call release.
+// acquire returns the value of a key, a new one if no service holds one. The caller must call
+// release.
 func (s *shared[K, V]) acquire(key K, make func() (V, error)) (value V, release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,8 +149,8 @@ type imagesKey struct {
 	needsEncoder bool
 }
 
-// sharedImages returns the maker of variants and renditions. A service with the limits of the one that it
-// replaces has the same one, so that running work still counts.
+// sharedImages returns the maker of variants and renditions. A service with the limits of the one
+// that it replaces has the same one, so that running work still counts.
 func (s *Service) sharedImages() (*render.Maker, error) {
 	maker, free, err := s.process.images.acquire(imagesKey{s.limits.Images, s.limits.NeedsEncoder}, func() (*render.Maker, error) {
 		if !s.limits.NeedsEncoder {
@@ -177,8 +178,8 @@ type logins struct {
 	hashing  *access.HashLimiter
 }
 
-// sharedLogins returns the counts of logins. A service with the limits of the one that it replaces has
-// the same ones.
+// sharedLogins returns the counts of logins. A service with the limits of the one that it replaces
+// has the same ones.
 func (s *Service) sharedLogins() *logins {
 	l, free, _ := s.process.logins.acquire(s.limits.Logins, func() (*logins, error) { // it never fails
 		return &logins{

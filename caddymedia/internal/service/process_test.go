@@ -40,8 +40,8 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-// TestProcessIsReleased: a process keeps what services have shared until the last of them is closed and
-// its last reference is released. A service that could not be made keeps nothing.
+// TestProcessIsReleased: a process keeps what services have shared until the last of them is closed
+// and its last reference is released. A service that could not be made keeps nothing.
 func TestProcessIsReleased(t *testing.T) {
 	t.Parallel()
 	process := NewProcess()

@@ -16,8 +16,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
-// Download stores what an address has as an item, with the same checks as an upload. The address may be
-// untrusted.
+// Download stores what an address has as an item, with the same checks as an upload. The address
+// may be untrusted.
 func (s *Service) Download(ctx context.Context, address string, req upload.Upload) ([]upload.Item, item.Failures) {
 	alias, ok := s.Alias(req.Kind, req.Alias)
 	if !ok {

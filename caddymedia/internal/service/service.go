@@ -69,8 +69,8 @@ type Storage struct {
 	Name    string
 	Driver  storagedrivers.Driver
 	Options storagedrivers.Options
-	// Settings identify the driver's settings. A service takes over the state of a storage that has the
-	// same name and settings in the previous one.
+	// Settings identify the driver's settings. A service takes over the state of a storage that has
+	// the same name and settings in the previous one.
 	Settings string
 }
 
@@ -96,14 +96,15 @@ type Resumable struct {
 	MaxBytes int64 // 0 for a multiple of the largest item
 }
 
-// The largest sum of the lengths of unfinished uploads, as multiples of the largest MaxSize of an alias.
+// The largest sum of the lengths of unfinished uploads, as multiples of the largest MaxSize of an
+// alias.
 const (
 	defaultLargestUploads = 32
 	minLargestUploads     = 2
 )
 
-// within sets the default of MaxBytes, or returns an error if it is too small. largest is the largest
-// MaxSize of an alias.
+// within sets the default of MaxBytes, or returns an error if it is too small. largest is the
+// largest MaxSize of an alias.
 func (r *Resumable) within(largest int64) error {
 	if r.MaxBytes > 0 && r.MaxBytes/minLargestUploads < largest {
 		return fmt.Errorf("resumable: max_bytes is less than twice the largest max_size of an alias, %s", bytesize.Format(largest))
@@ -267,7 +268,8 @@ func (s *Service) freeAll() {
 	}
 }
 
-// Of returns the service of a *media.Service, which does not show it to other modules. Package media sets it.
+// Of returns the service of a *media.Service, which does not show it to other modules. Package
+// media sets it.
 var Of func(public any) *Service
 
 // Uploader returns the uploader, which stores, deletes and maintains items.
@@ -291,7 +293,8 @@ func (s *Service) Origins() *Origins { return s.origins }
 // Log returns the log, for what callers do not see.
 func (s *Service) Log() *slog.Logger { return s.log }
 
-// ClientOf returns the address of the client for whom Go code stores items, from the context of its call.
+// ClientOf returns the address of the client for whom Go code stores items, from the context of its
+// call.
 func (s *Service) ClientOf(ctx context.Context) string { return s.client(ctx) }
 
 // Storage returns the storage of a name, and false if there is none.
@@ -319,8 +322,8 @@ func (s *Service) Aliases() []*item.Alias {
 }
 
 // ImageSizes returns the sizes of a stored image, first, and of its renditions, and the value of a
-// srcset attribute with them. The error satisfies errors.Is with fs.ErrNotExist for a file, and for an image
-// that does not exist.
+// srcset attribute with them. The error satisfies errors.Is with fs.ErrNotExist for a file, and for
+// an image that does not exist.
 func (s *Service) ImageSizes(ctx context.Context, alias *item.Alias, filename string) (sizes []derived.Size, srcset string, err error) {
 	if alias.Kind != item.Image {
 		return nil, "", fs.ErrNotExist
@@ -372,13 +375,13 @@ type Observer interface {
 	// LoggedIn is called with the outcome of a request for a token. The API key is empty unless it is
 	// LoginOK.
 	LoggedIn(ctx context.Context, apiKey string, result LoginResult)
-	// TicketIssued is called with the outcome of a request for a ticket. The API key is empty unless it
-	// is TicketOK.
+	// TicketIssued is called with the outcome of a request for a ticket. The API key is empty unless
+	// it is TicketOK.
 	TicketIssued(ctx context.Context, apiKey string, result TicketResult)
 	// Signed is called with the number of addresses that were signed for an account.
 	Signed(ctx context.Context, apiKey string, addresses int)
-	// DeletionEnded is called after a request to delete a set of items, and for a refused one to delete
-	// items. Its items are also reported one by one.
+	// DeletionEnded is called after a request to delete a set of items, and for a refused one to
+	// delete items. Its items are also reported one by one.
 	DeletionEnded(ctx context.Context, deletion Deletion)
 	// Failed is called for a request that was refused or failed. The endpoint is "token", "ticket",
 	// "sign", "image", "file", "items", "s3" or "static". The status is that of the response, or
@@ -386,8 +389,8 @@ type Observer interface {
 	Failed(ctx context.Context, endpoint, status string)
 	// ResumableEvent is called when a resumable upload is created or ends.
 	ResumableEvent(kind item.Kind, event resumable.Event)
-	// ResumableReceived is called after a request that added bytes to a resumable upload. resumed means
-	// that the upload had some before.
+	// ResumableReceived is called after a request that added bytes to a resumable upload. resumed
+	// means that the upload had some before.
 	ResumableReceived(kind item.Kind, bytes int64, resumed bool)
 	// ResumableOpen is called with the unfinished resumable uploads of a storage, about twice a minute
 	// if there are any.

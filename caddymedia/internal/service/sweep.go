@@ -27,8 +27,8 @@ const (
 )
 
 // sweepUploads removes expired uploads of a storage, and finishes those whose last request was cut
-// after the last byte, by a crash for instance, until ctx ends. If resumable uploads are off, it ends
-// when those of an earlier configuration have.
+// after the last byte, by a crash for instance, until ctx ends. If resumable uploads are off, it
+// ends when those of an earlier configuration have.
 func (s *Service) sweepUploads(ctx context.Context, storage *storagedrivers.Storage) {
 	var outcomes time.Time
 	f := finisher{service: s, tried: map[string]retry{}, quiet: quietTime}
@@ -58,8 +58,8 @@ func (s *Service) sweepUploads(ctx context.Context, storage *storagedrivers.Stor
 	}
 }
 
-// SweepUploads removes, or only finds, expired uploads, their outcomes and data without a record, also
-// if resumable uploads are off.
+// SweepUploads removes, or only finds, expired uploads, their outcomes and data without a record,
+// also if resumable uploads are off.
 func (s *Service) SweepUploads(ctx context.Context, storage *storagedrivers.Storage, opts resumable.SweepOptions) error {
 	if _, err := s.uploads.Sweep(ctx, storage, opts); err != nil {
 		return err
@@ -154,9 +154,9 @@ func (f *finisher) sweep(ctx context.Context, storage *storagedrivers.Storage) e
 	return err
 }
 
-// finishAlone finishes an upload without its client, unless its request may have a condition. It refuses no
-// item: only a request of the client does. It logs failures, and returns an error if the storage is closed,
-// or ErrRunning if another process finishes the upload.
+// finishAlone finishes an upload without its client, unless its request may have a condition. It
+// refuses no item: only a request of the client does. It logs failures, and returns an error if the
+// storage is closed, or ErrRunning if another process finishes the upload.
 func (s *Service) finishAlone(ctx context.Context, u *resumable.Upload) error {
 	if s.resumable.Off || u.Partial || u.Exact || !u.Complete() {
 		return nil

@@ -61,8 +61,8 @@ func onRequests(t *testing.T, off bool, expires time.Duration) (one, other *Serv
 	return services[0], services[1], r
 }
 
-// TestIdleSweeps: a storage without unfinished uploads is hardly listed, and not at all if resumable
-// uploads are off.
+// TestIdleSweeps: a storage without unfinished uploads is hardly listed, and not at all if
+// resumable uploads are off.
 func TestIdleSweeps(t *testing.T) {
 	t.Parallel()
 	for off, want := range map[bool]map[string]int{
@@ -123,8 +123,8 @@ func TestSweepsOfDeadNodes(t *testing.T) {
 	}
 }
 
-// TestUnreachableIsChecked: an unreachable storage is only checked. Its uploads are swept as soon as
-// it is reachable.
+// TestUnreachableIsChecked: an unreachable storage is only checked. Its uploads are swept as soon
+// as it is reachable.
 func TestUnreachableIsChecked(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

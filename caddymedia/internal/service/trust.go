@@ -31,8 +31,8 @@ func (t *Trust) Account(user string) access.Account {
 	return account
 }
 
-// accountOf returns the account of an upload: that of a user, if one has created it. It returns false
-// if there is no such account any more.
+// accountOf returns the account of an upload: that of a user, if one has created it. It returns
+// false if there is no such account any more.
 func (s *Service) accountOf(apiKey, user string) (access.Account, bool) {
 	account, ok := s.issuer.Account(apiKey)
 	switch {

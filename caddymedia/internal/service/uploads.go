@@ -140,8 +140,8 @@ func (s *Service) ItemOf(u *resumable.Upload, baseURL string) (upload.Item, bool
 	return item, true
 }
 
-// FactsOf returns the facts of the item of a finished upload; nil if it is no image, its alias does not
-// want them, or they cannot be read.
+// FactsOf returns the facts of the item of a finished upload; nil if it is no image, its alias does
+// not want them, or they cannot be read.
 func (s *Service) FactsOf(ctx context.Context, u *resumable.Upload, baseURL string) *derived.Facts {
 	alias, ok := s.Alias(u.ItemKind(), u.Alias)
 	if !ok || alias.Facts == item.NoFacts {
@@ -165,8 +165,8 @@ const factsTime = 10 * time.Second
 
 // Charge counts items of a request that are about to be stored on a ticket, under the name use. If
 // isRepeated is set, an earlier attempt may have stored them under that name, so they stay counted
-// after an error. The caller must call settle, and the service must stay open until then. The errors
-// are those of [access.Issuer.Take].
+// after an error. The caller must call settle, and the service must stay open until then. The
+// errors are those of [access.Issuer.Take].
 func (s *Service) Charge(
 	ctx context.Context, ticket *access.Ticket, use string, items int, isRepeated bool,
 ) (settle func(stored bool), err error) {

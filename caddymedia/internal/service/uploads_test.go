@@ -63,8 +63,8 @@ func (s *Service) begun(t *testing.T, rec resumable.Record) *resumable.Upload {
 	return u
 }
 
-// complete returns a complete upload that is not finished. ticket is the ID of its ticket, empty for
-// a token.
+// complete returns a complete upload that is not finished. ticket is the ID of its ticket, empty
+// for a token.
 func (s *Service) complete(t *testing.T, alias, ticket string) *resumable.Upload {
 	t.Helper()
 	actor := item.Actor{Origin: item.OriginHTTP, Account: uploader}
@@ -317,8 +317,8 @@ func TestSweepTicket(t *testing.T) {
 	}
 }
 
-// TestSweepRunning: an upload that another process was finishing is looked at again by the next sweep, in
-// case that process is dead.
+// TestSweepRunning: an upload that another process was finishing is looked at again by the next
+// sweep, in case that process is dead.
 func TestSweepRunning(t *testing.T) {
 	t.Parallel()
 	s := nodes(t, 1)[0]
@@ -374,8 +374,8 @@ func newTokens() tokens.Store { return sharedTokens{memory.New(nil)} }
 // Close does nothing.
 func (sharedTokens) Close() error { return nil }
 
-// TestFinishAloneForUsers: a service finishes the upload of a user without him as long as the account
-// has its users, its rights and the folder.
+// TestFinishAloneForUsers: a service finishes the upload of a user without him as long as the
+// account has its users, its rights and the folder.
 func TestFinishAloneForUsers(t *testing.T) {
 	t.Parallel()
 	const users = "users/" + UserID

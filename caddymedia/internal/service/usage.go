@@ -17,8 +17,8 @@ const (
 	// maxCounted and maxCountTime bound the count of one alias.
 	maxCounted   = 2_000_000
 	maxCountTime = 5 * time.Minute
-	// usageAge is the age of a count, and failedAge that of a failed attempt, from which on an alias is
-	// counted again.
+	// usageAge is the age of a count, and failedAge that of a failed attempt, from which on an alias
+	// is counted again.
 	usageAge  = 10 * time.Minute
 	failedAge = time.Minute
 	// countStep is the number of objects between two pauses of a count.
@@ -60,8 +60,8 @@ func (u *Usage) due(now time.Time) bool {
 	return now.Sub(u.Counted) >= usageAge
 }
 
-// usages are the usages of aliases by their locations. Services that replace each other share them: the
-// next service continues a count that ended with the service before it.
+// usages are the usages of aliases by their locations. Services that replace each other share them:
+// the next service continues a count that ended with the service before it.
 type usages struct {
 	maxObjects int64
 	maxTime    time.Duration
@@ -89,8 +89,8 @@ func (u *usages) of(alias *item.Alias) *Usage {
 	return usage
 }
 
-// Usages returns the usages of the aliases, in the order of [Service.Aliases], as far as they are known.
-// A count that ended with an earlier service continues in the background.
+// Usages returns the usages of the aliases, in the order of [Service.Aliases], as far as they are
+// known. A count that ended with an earlier service continues in the background.
 func (s *Service) Usages() []Usage {
 	s.count()
 	u := s.process.usages
@@ -104,8 +104,8 @@ func (s *Service) Usages() []Usage {
 	return all
 }
 
-// CountUsages counts the objects of the aliases in the background, one alias after the other: of those
-// whose count is ten minutes old, or with again of all.
+// CountUsages counts the objects of the aliases in the background, one alias after the other: of
+// those whose count is ten minutes old, or with again of all.
 func (s *Service) CountUsages(again bool) {
 	u := s.process.usages
 	u.mu.Lock()
@@ -118,8 +118,8 @@ func (s *Service) CountUsages(again bool) {
 	s.count()
 }
 
-// Unfinished returns the number of the unfinished resumable uploads of a storage, and their bytes, as of
-// the last minutes.
+// Unfinished returns the number of the unfinished resumable uploads of a storage, and their bytes,
+// as of the last minutes.
 func (s *Service) Unfinished(storage *storagedrivers.Storage) Count {
 	u := s.process.usages
 	u.mu.Lock()
@@ -156,8 +156,8 @@ func (s *Service) count() {
 	})
 }
 
-// begin returns the first alias to count; nil if none waits, or a service counts already. It forgets
-// other aliases than these.
+// begin returns the first alias to count; nil if none waits, or a service counts already. It
+// forgets other aliases than these.
 func (u *usages) begin(aliases []*item.Alias) *item.Alias {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -195,8 +195,8 @@ func (u *usages) take(aliases []*item.Alias) *item.Alias {
 	return nil
 }
 
-// countAlias counts an alias within the bounds, and records the result. If ctx ends, the alias waits
-// again.
+// countAlias counts an alias within the bounds, and records the result. If ctx ends, the alias
+// waits again.
 func (s *Service) countAlias(ctx context.Context, alias *item.Alias) {
 	u := s.process.usages
 	bounded, cancel := context.WithTimeout(ctx, u.maxTime)
@@ -250,8 +250,8 @@ func (u *usages) walk(ctx context.Context, alias *item.Alias) (Usage, error) {
 // errBound means that an alias has more objects than are counted.
 var errBound = errors.New("too many objects to count")
 
-// pacer lists the objects of an alias slowly: half of the time it leaves the storage and the processor
-// to others.
+// pacer lists the objects of an alias slowly: half of the time it leaves the storage and the
+// processor to others.
 type pacer struct {
 	usages *usages
 	alias  *item.Alias

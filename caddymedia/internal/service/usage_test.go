@@ -47,7 +47,8 @@ func (d *listDriver) fill(t *testing.T, keys ...string) {
 	}
 }
 
-// onListed returns the parts of a service on d with the aliases img/content, img/webp and file/content.
+// onListed returns the parts of a service on d with the aliases img/content, img/webp and
+// file/content.
 func onListed(t *testing.T, d *listDriver) Parts {
 	t.Helper()
 	parts := partsOf(t)
@@ -199,7 +200,8 @@ func TestUsageProgress(t *testing.T) {
 	})
 }
 
-// TestUsageOfFailingStorage: a failed attempt keeps the count before, and is repeated after a minute.
+// TestUsageOfFailingStorage: a failed attempt keeps the count before, and is repeated after a
+// minute.
 func TestUsageOfFailingStorage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -230,8 +232,8 @@ func TestUsageOfFailingStorage(t *testing.T) {
 	})
 }
 
-// TestUsageReload: the next service has the counts, and continues one that the end of the service before
-// it has interrupted.
+// TestUsageReload: the next service has the counts, and continues one that the end of the service
+// before it has interrupted.
 func TestUsageReload(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

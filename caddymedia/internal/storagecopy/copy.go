@@ -265,8 +265,8 @@ func newList(objects iter.Seq2[storagedrivers.Info, error]) *list {
 	return &list{next: next, stop: stop}
 }
 
-// find returns the object with a key, and whether the list has it. The keys of successive calls must
-// ascend.
+// find returns the object with a key, and whether the list has it. The keys of successive calls
+// must ascend.
 func (l *list) find(key string) (storagedrivers.Info, bool, error) {
 	for !l.begun || l.more && l.head.Key < key {
 		l.begun = true
@@ -278,8 +278,8 @@ func (l *list) find(key string) (storagedrivers.Info, bool, error) {
 	return l.head, l.more && l.head.Key == key, nil
 }
 
-// openImages holds the preceding jobs whose keys are prefixes of the current key. All keys that sort
-// between an image and its variant begin with the key of the image.
+// openImages holds the preceding jobs whose keys are prefixes of the current key. All keys that
+// sort between an image and its variant begin with the key of the image.
 type openImages []*job
 
 // add adds a job and returns the job of its image, or nil.

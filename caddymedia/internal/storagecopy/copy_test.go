@@ -200,8 +200,8 @@ func (r *recording) Put(
 	return r.Driver.Put(ctx, key, body, opts)
 }
 
-// TestItemThatChanges: an item that is replaced during the copy is copied again, and fails if it changes with
-// each attempt.
+// TestItemThatChanges: an item that is replaced during the copy is copied again, and fails if it
+// changes with each attempt.
 func TestItemThatChanges(t *testing.T) {
 	t.Parallel()
 	for times, want := range map[int]want{1: {copied: 1}, math.MaxInt: {failed: 1}} {

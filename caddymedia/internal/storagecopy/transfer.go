@@ -54,8 +54,8 @@ func isDone(source, there storagedrivers.Info, precision time.Duration) bool {
 	return source.Size == there.Size && !source.ModTime.IsZero() && !there.ModTime.Before(source.ModTime.Add(precision))
 }
 
-// isListedAsDone reports whether the item is done according to the lists alone. If its times are too
-// close for that, a worker asks for the exact ones.
+// isListedAsDone reports whether the item is done according to the lists alone. If its times are
+// too close for that, a worker asks for the exact ones.
 func (j *job) isListedAsDone() bool {
 	if !j.present || !isDone(j.item, j.there, listMargin) {
 		return false
@@ -133,8 +133,8 @@ func (t *transfer) checkImage(ctx context.Context) error {
 	return err
 }
 
-// isOlderThanImage reports whether the variant in a storage is older than its image there. A variant
-// without an image is not.
+// isOlderThanImage reports whether the variant in a storage is older than its image there. A
+// variant without an image is not.
 func isOlderThanImage(ctx context.Context, s *storagedrivers.Storage, j *job) (bool, error) {
 	if j.image == nil {
 		return false, nil
@@ -263,8 +263,8 @@ func (t *transfer) missing(ctx context.Context) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// retryable reports whether to try an item again, because its storage was unavailable and is back. A
-// storage that is still unavailable or is full ends the run.
+// retryable reports whether to try an item again, because its storage was unavailable and is back.
+// A storage that is still unavailable or is full ends the run.
 func (t *transfer) retryable(ctx context.Context, err error) bool {
 	if errors.Is(err, storagedrivers.ErrNoSpace) {
 		t.stop(fmt.Errorf("storage %q is full: %w", t.To.Name(), err))

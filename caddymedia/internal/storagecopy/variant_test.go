@@ -31,8 +31,8 @@ func newImagePair(t *testing.T) *pair {
 	return p
 }
 
-// mustBeCurrent checks that the copy of the variant is not older than that of its image. Otherwise the
-// variant would not be served.
+// mustBeCurrent checks that the copy of the variant is not older than that of its image. Otherwise
+// the variant would not be served.
 func (p *pair) mustBeCurrent() {
 	p.t.Helper()
 	image, err := p.opts.To.Stat(p.t.Context(), "img/a.jpg")
@@ -85,8 +85,8 @@ func (s *slowImage) Put(
 	return info, err
 }
 
-// TestVariantOfReplacedImage: an unchanged variant is stored again if its image was replaced, because
-// the image is newer now. That also holds if the earlier run ended between the two.
+// TestVariantOfReplacedImage: an unchanged variant is stored again if its image was replaced,
+// because the image is newer now. That also holds if the earlier run ended between the two.
 func TestVariantOfReplacedImage(t *testing.T) {
 	t.Parallel()
 	for name, replace := range map[string]func(p *pair) error{

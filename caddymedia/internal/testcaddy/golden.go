@@ -29,7 +29,8 @@ func Golden(t *testing.T) {
 	eachGolden(t, golden)
 }
 
-// GoldenApps calls check with the JSON of the media app of every Caddyfile in testdata that has one.
+// GoldenApps calls check with the JSON of the media app of every Caddyfile in testdata that has
+// one.
 func GoldenApps(t *testing.T, check func(t *testing.T, app []byte)) {
 	t.Helper()
 	eachGolden(t, func(t *testing.T, _ string, config, want []byte) {

@@ -1,5 +1,6 @@
-// Package testcaddy holds helpers for tests that use Caddy in their own process: golden files of Caddyfiles,
-// and one home for what Caddy stores. Tests that start a whole Caddy use integration/site. Begin with [Run].
+// Package testcaddy holds helpers for tests that use Caddy in their own process: golden files of
+// Caddyfiles, and one home for what Caddy stores. Tests that start a whole Caddy use
+// integration/site. Begin with [Run].
 package testcaddy
 
 import (

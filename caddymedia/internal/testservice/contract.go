@@ -161,8 +161,8 @@ func (c *contract) route(r *http.Request) (*routers.Route, map[string]string) {
 	return &routers.Route{Spec: c.doc, Path: path, PathItem: item, Method: method, Operation: operation}, params
 }
 
-// documentedPath returns the path of the document for that of a request, and its parameters. The last
-// one is the rest of the path.
+// documentedPath returns the path of the document for that of a request, and its parameters. The
+// last one is the rest of the path.
 func documentedPath(path string) (documented string, params map[string]string) {
 	for _, prefix := range []string{"/static/img/", "/static/file/"} {
 		if rest, ok := strings.CutPrefix(path, prefix); ok {
@@ -197,8 +197,8 @@ func documentedPath(path string) (documented string, params map[string]string) {
 	return path, nil
 }
 
-// withoutCORS returns a header without what the option cors adds to all responses, which the document
-// says once.
+// withoutCORS returns a header without what the option cors adds to all responses, which the
+// document says once.
 func withoutCORS(header http.Header) http.Header {
 	header = header.Clone()
 	maps.DeleteFunc(header, func(name string, _ []string) bool { return strings.HasPrefix(name, "Access-Control-") })

@@ -25,7 +25,8 @@ func (s *Site) Failing(err error, operation, prefix string) {
 	}
 }
 
-// FailByName is a Fail of a memory.Driver that fails by the name of an object: full, forbidden or down.
+// FailByName is a Fail of a memory.Driver that fails by the name of an object: full, forbidden or
+// down.
 func FailByName(_, key string) error {
 	name, _, _ := strings.Cut(path.Base(key), ".")
 	return map[string]error{

@@ -56,8 +56,8 @@ const (
 	AsBob   = "Test-User: bob\n"
 )
 
-// WithUsers returns a site with the account "members" of users, who may do everything in some aliases,
-// and with some items, of alice, of bob and of others.
+// WithUsers returns a site with the account "members" of users, who may do everything in some
+// aliases, and with some items, of alice, of bob and of others.
 func WithUsers(t *testing.T) *Site {
 	t.Helper()
 	return WithUsersAnd(t, media.Limits{}, func(*media.Config) {})

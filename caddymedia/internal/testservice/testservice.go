@@ -10,8 +10,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
-// Observer does nothing. A test embeds it in an observer of its own, which a [media.Config] takes, and
-// which receives all calls of a [service.Observer].
+// Observer does nothing. A test embeds it in an observer of its own, which a [media.Config] takes,
+// and which receives all calls of a [service.Observer].
 type Observer struct{ service.NopObserver }
 
 // Observe implements [media.Observer].

@@ -97,11 +97,12 @@ var refusals = []struct {
 // tooManyRetry is the Retry-After of an account with too many unfinished uploads.
 const tooManyRetry = time.Minute
 
-// refuse responds with an error: a *[requestError], one of the state of an upload, or failures of an item.
-// It returns the error of a response.
+// refuse responds with an error: a *[requestError], one of the state of an upload, or failures of
+// an item. It returns the error of a response.
 //
 // A HEAD that may succeed later has the status 423: after any other error tus-js-client forgets the
-// upload and starts again at byte 0 (_resumeUpload in its lib/upload.ts). After 423 it repeats the HEAD.
+// upload and starts again at byte 0 (_resumeUpload in its lib/upload.ts). After 423 it repeats the
+// HEAD.
 func (q *request) refuse(ctx context.Context, err error) error {
 	if failed, ok := errors.AsType[*httpx.Error](err); ok {
 		return failed

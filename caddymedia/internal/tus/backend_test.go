@@ -8,7 +8,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// backend returns a new backend. fail, if set, is called before each operation; its error ends the operation.
+// backend returns a new backend. fail, if set, is called before each operation; its error ends the
+// operation.
 type backend func(t testing.TB, fail func(op, key string) error) storagedrivers.Driver
 
 // site returns a site on a new backend.
@@ -23,8 +24,8 @@ func (b backend) site(t *testing.T, fail func(op, key string) error) *site {
 	return newSiteOn(t, d, media.Limits{}, nil)
 }
 
-// onEach runs a test on each of the backends, in parallel: they store unfinished uploads as pieces, and as
-// objects that grow.
+// onEach runs a test on each of the backends, in parallel: they store unfinished uploads as pieces,
+// and as objects that grow.
 func onEach(t *testing.T, name string, test func(t *testing.T, b backend)) {
 	t.Helper()
 	for on, b := range derivedtest.Drivers {

@@ -78,8 +78,8 @@ func TestRightsEnd(t *testing.T) {
 	}
 }
 
-// TestDeletedDuringPatch: the end of an upload ends a silent request that adds bytes to it, and nothing
-// remains.
+// TestDeletedDuringPatch: the end of an upload ends a silent request that adds bytes to it, and
+// nothing remains.
 func TestDeletedDuringPatch(t *testing.T) {
 	t.Parallel()
 	for _, header := range []string{"", sha1Of(digits)} {

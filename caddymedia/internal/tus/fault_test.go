@@ -75,9 +75,9 @@ func withFault(t *testing.T, b backend) (*site, *fault) {
 // errSilent is the error of a backend that does not answer. It is not retried.
 var errSilent = errors.Join(storagedrivers.ErrUnavailable, os.ErrDeadlineExceeded)
 
-// TestFaults fails each operation of the storage in each step. The answer is never the
-// client's fault, and a client that continues stores the item once, with all of its bytes. Of the
-// uploads nothing remains. A creation with all bytes, the last step, is repeated if it has no address.
+// TestFaults fails each operation of the storage in each step. The answer is never the client's
+// fault, and a client that continues stores the item once, with all of its bytes. Of the uploads
+// nothing remains. A creation with all bytes, the last step, is repeated if it has no address.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	failures := map[int]error{502: fs.ErrPermission, 503: errSilent, 507: storagedrivers.ErrNoSpace}
@@ -214,9 +214,10 @@ func (c *tusClient) upload(t *testing.T) {
 	}
 }
 
-// TestCrash ends a process after each operation of the storage or the token store in the last request of an
-// upload: from then on it reaches neither. Then each way to finish the upload, by another process, stores the
-// item once, with its variant, counts it once on its tickets, and leaves nothing else.
+// TestCrash ends a process after each operation of the storage or the token store in the last
+// request of an upload: from then on it reaches neither. Then each way to finish the upload, by
+// another process, stores the item once, with its variant, counts it once on its tickets, and
+// leaves nothing else.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	for name, finish := range map[string]func(t *testing.T, s *site, address string){
@@ -268,8 +269,8 @@ func TestCrash(t *testing.T) {
 // crashPicture is the item, and crashOther an earlier one of the same name.
 var crashPicture, crashOther = pngOf(16, 12), pngOf(8, 8)
 
-// crash ends a process after operations of the last request of an upload, which finish finishes in another
-// process. It returns what the crash has left, and the final items.
+// crash ends a process after operations of the last request of an upload, which finish finishes in
+// another process. It returns what the crash has left, and the final items.
 func crash(t *testing.T, b backend, alias string, after int, finish func(*testing.T, *site, string)) (window string, items []string) {
 	t.Helper()
 	f := new(fault)

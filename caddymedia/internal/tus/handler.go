@@ -1,6 +1,6 @@
-// Package tus serves resumable uploads by the protocol tus 1.0.0, https://tus.io/protocols/resumable-upload,
-// over a service.Service. It knows no credentials: those who make an endpoint say how requests are
-// authenticated. Begin with [Endpoint.Serve].
+// Package tus serves resumable uploads by the protocol tus 1.0.0,
+// https://tus.io/protocols/resumable-upload, over a service.Service. It knows no credentials: those
+// who make an endpoint say how requests are authenticated. Begin with [Endpoint.Serve].
 package tus
 
 import (

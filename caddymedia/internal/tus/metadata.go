@@ -160,8 +160,8 @@ func single(header http.Header, name string) (string, error) {
 	return header.Get(name), nil
 }
 
-// number returns the value of a header that is a non-negative integer. A larger one than the largest
-// int64 is that.
+// number returns the value of a header that is a non-negative integer. A larger one than the
+// largest int64 is that.
 func number(name, value string) (int64, error) {
 	if value == "" || strings.Trim(value, "0123456789") != "" {
 		return 0, badRequest(name + " is no number of bytes")

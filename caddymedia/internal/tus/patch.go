@@ -46,8 +46,8 @@ func (q *request) patch(ctx context.Context, u *resumable.Upload) error {
 	return nil
 }
 
-// add receives the body of the request and sets the length. With a checksum, the length is set after
-// the bytes: a mismatch must not change the upload.
+// add receives the body of the request and sets the length. With a checksum, the length is set
+// after the bytes: a mismatch must not change the upload.
 func (q *request) add(ctx context.Context, u *resumable.Upload, offset int64) error {
 	if u.Outcome != nil {
 		if !q.isEmpty() {

@@ -174,9 +174,9 @@ type wireCase struct {
 // patience bounds each exchange on the wire.
 const patience = 5 * time.Second
 
-// check sends the request, as one that adds bytes to an upload or as one that creates it. Afterwards
-// the upload must have its offset and be able to continue; an upload that was not created must not
-// have left anything.
+// check sends the request, as one that adds bytes to an upload or as one that creates it.
+// Afterwards the upload must have its offset and be able to continue; an upload that was not
+// created must not have left anything.
 func (c wireCase) check(t *testing.T, s *site, method, filename string, send func(target, header string) *reply) {
 	t.Helper()
 	header, address := metadata("filename", filename)+"Upload-Length: 10\n", resumablePath
@@ -253,7 +253,8 @@ func serve(t *testing.T, handler http.Handler, h2 bool) *httptest.Server {
 	return server
 }
 
-// serveBegun returns a server of the site, and a channel that receives whenever a body was read from.
+// serveBegun returns a server of the site, and a channel that receives whenever a body was read
+// from.
 func (s *site) serveBegun(t *testing.T, h2 bool) (server *httptest.Server, begun <-chan bool) {
 	t.Helper()
 	read := make(chan bool, 100)

@@ -77,7 +77,8 @@ func (b *batch) commitItems(ctx context.Context) error {
 	}
 }
 
-// findSame takes the item that has the exact name of the request for its own if that has the same bytes.
+// findSame takes the item that has the exact name of the request for its own if that has the same
+// bytes.
 func (b *batch) findSame(ctx context.Context) error {
 	up := b.uploads[0]
 	info, err := item.Stat(ctx, b.alias.Storage, b.alias.Key(up.filename))
@@ -98,9 +99,10 @@ func (b *batch) findSame(ctx context.Context) error {
 	return nil
 }
 
-// commitNames commits the items under their current names, which it locks, but for those that an earlier
-// attempt has stored. The error is an ExistsError under Append Time if names are taken, and ErrChanged if
-// the item of a condition is another one. A variant follows its image, so that it never exists alone.
+// commitNames commits the items under their current names, which it locks, but for those that an
+// earlier attempt has stored. The error is an ExistsError under Append Time if names are taken, and
+// ErrChanged if the item of a condition is another one. A variant follows its image, so that it
+// never exists alone.
 func (b *batch) commitNames(ctx context.Context) error {
 	unlock, err := b.lockNames(ctx)
 	if err != nil {
@@ -152,12 +154,13 @@ func (b *batch) commitNames(ctx context.Context) error {
 	return b.follow(ctx)
 }
 
-// requests is how many objects of a request are looked at or followed up at the same time, because the
-// storage may be far away.
+// requests is how many objects of a request are looked at or followed up at the same time, because
+// the storage may be far away.
 const requests = 8
 
-// look sets the objects of the request. It returns those that are to be stored, with the states of their
-// names. An item that an earlier attempt has stored meets any condition: that has compared it.
+// look sets the objects of the request. It returns those that are to be stored, with the states of
+// their names. An item that an earlier attempt has stored meets any condition: that has compared
+// it.
 func (b *batch) look(ctx context.Context) (pending []*object, failed error) {
 	b.objects = nil
 	for _, up := range b.uploads {
@@ -257,8 +260,8 @@ func (b *batch) follow(ctx context.Context) error {
 	return nil
 }
 
-// uncommitted returns the error of a failed commit: ErrChanged if the item of a condition is another one,
-// or the failures of the upload at fault and of those that stay stored.
+// uncommitted returns the error of a failed commit: ErrChanged if the item of a condition is
+// another one, or the failures of the upload at fault and of those that stay stored.
 func (b *batch) uncommitted(ctx context.Context, objects []*object, err error) error {
 	failed, ok := errors.AsType[*storagedrivers.CommitError](err)
 	if !ok {
@@ -338,8 +341,8 @@ func (b *batch) lockNames(ctx context.Context) (unlock func(), err error) {
 }
 
 // Bounds of Append Time. An item whose name exists gets the time in its name, in whole seconds.
-// After secondTries it also gets a suffix, and after suffixTries more it is refused. A repeatable request
-// has few names, because each of its attempts tries all of them.
+// After secondTries it also gets a suffix, and after suffixTries more it is refused. A repeatable
+// request has few names, because each of its attempts tries all of them.
 const (
 	secondTries     = 128
 	repeatableTries = 4
@@ -348,8 +351,8 @@ const (
 	maxSeconds = 10_000
 )
 
-// secondTries returns the most tries of names with the time. Several uploads of a request may have one
-// plain name.
+// secondTries returns the most tries of names with the time. Several uploads of a request may have
+// one plain name.
 func (b *batch) secondTries(up *received) int {
 	tries := secondTries
 	if b.req.Repetition != nil {
@@ -385,8 +388,8 @@ func (s *seconds) next(name string, now int64) int64 {
 	return now
 }
 
-// nextNames adds the time to the filenames of the uploads whose changes have taken keys. No two uploads
-// get the same one.
+// nextNames adds the time to the filenames of the uploads whose changes have taken keys. No two
+// uploads get the same one.
 func (b *batch) nextNames(ctx context.Context, exists *storagedrivers.ExistsError) error {
 	named := map[string]bool{}
 	for _, up := range b.uploads {
@@ -414,9 +417,9 @@ func (b *batch) nextNames(ctx context.Context, exists *storagedrivers.ExistsErro
 	return nil
 }
 
-// rename sets the next filename of an upload. It returns false after the last one. All attempts at a
-// repeatable request try the same names in the same order: an object that an earlier one stores late
-// then has the name of its repetition.
+// rename sets the next filename of an upload. It returns false after the last one. All attempts at
+// a repeatable request try the same names in the same order: an object that an earlier one stores
+// late then has the name of its repetition.
 func (b *batch) rename(up *received) bool {
 	up.tries++
 	if up.tries <= b.secondTries(up) && b.req.Repetition == nil {
@@ -427,8 +430,8 @@ func (b *batch) rename(up *received) bool {
 	return up.tries <= b.secondTries(up)+suffixTries
 }
 
-// nameOf returns the n-th filename that an upload may have: the plain one, those with the time, then
-// those with a suffix too. They are the same for all attempts at a repeatable request.
+// nameOf returns the n-th filename that an upload may have: the plain one, those with the time,
+// then those with a suffix too. They are the same for all attempts at a repeatable request.
 func (b *batch) nameOf(up *received, n int) string {
 	last := b.secondTries(up)
 	switch {

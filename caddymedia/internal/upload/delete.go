@@ -33,8 +33,8 @@ func (u *Uploader) Delete(ctx context.Context, alias *item.Alias, filename strin
 // first, so that they never exist alone. It waits for uploads of the name in this process.
 //
 // The error is fs.ErrNotExist if the filename is invalid, names a variant, or does not exist, and
-// [item.ErrOther] if the item does not match. Otherwise it is that of the storage, or of ctx during the
-// wait. Then the item still exists, perhaps without its variant, and can be deleted again.
+// [item.ErrOther] if the item does not match. Otherwise it is that of the storage, or of ctx during
+// the wait. Then the item still exists, perhaps without its variant, and can be deleted again.
 func (u *Uploader) DeleteItem(ctx context.Context, d Deletion) error {
 	deleted := Item{FullPath: d.Alias.URL("", d.Filename), Filename: d.Filename}
 	err := remove(ctx, d, &deleted)
@@ -120,7 +120,8 @@ func removeFound(ctx context.Context, d Deletion, removed *Item) error {
 	return err
 }
 
-// statIfValid is [item.Stat] for a key that the storage may be unable to hold: then there is no object.
+// statIfValid is [item.Stat] for a key that the storage may be unable to hold: then there is no
+// object.
 func statIfValid(ctx context.Context, a *item.Alias, key string) (storagedrivers.Info, error) {
 	info, err := item.Stat(ctx, a.Storage, key)
 	if errors.Is(err, storagedrivers.ErrInvalidKey) {

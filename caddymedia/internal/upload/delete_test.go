@@ -108,7 +108,8 @@ func TestDeleteOfNone(t *testing.T) {
 	})
 }
 
-// TestDeleteInUploadsFolder: at the root of a storage, the folder of resumable uploads has no items.
+// TestDeleteInUploadsFolder: at the root of a storage, the folder of resumable uploads has no
+// items.
 func TestDeleteInUploadsFolder(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
@@ -216,8 +217,8 @@ func TestDeleteOfCallerThatIsGone(t *testing.T) {
 	})
 }
 
-// TestDeleteItem: only an item that matches is removed, and neither a variant alone nor another object. One
-// that another process stores between the comparison and the removal stays.
+// TestDeleteItem: only an item that matches is removed, and neither a variant alone nor another
+// object. One that another process stores between the comparison and the removal stays.
 func TestDeleteItem(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, open opener) {
@@ -308,8 +309,8 @@ func deleteWaits(t *testing.T, overwrite bool) {
 	wantContents(t, s, want)
 }
 
-// TestUploadOfSharedName: an upload that may replace an item waits for those that share its name. One
-// that replaces nothing shares it too.
+// TestUploadOfSharedName: an upload that may replace an item waits for those that share its name.
+// One that replaces nothing shares it too.
 func TestUploadOfSharedName(t *testing.T) {
 	t.Parallel()
 	for _, overwrite := range []bool{false, true} {

@@ -34,8 +34,8 @@ type Limits struct {
 }
 
 // Sizes of the buffers before and behind the multipart reader, which reads and returns only 4 KiB
-// at a time. Large reads and writes save system calls: with a reader of 64 KiB a large file takes 5 to
-// 10 % more processor time.
+// at a time. Large reads and writes save system calls: with a reader of 64 KiB a large file takes 5
+// to 10 % more processor time.
 const (
 	readerSize = 256 << 10
 	writerSize = 256 << 10

@@ -175,8 +175,8 @@ func TestHugePartHeader(t *testing.T) {
 	}
 }
 
-// TestMemoryOfForms: parts that are not stored, and header lines, use no memory and no files: CVE-2022-41725
-// and CVE-2023-24536.
+// TestMemoryOfForms: parts that are not stored, and header lines, use no memory and no files:
+// CVE-2022-41725 and CVE-2023-24536.
 func TestMemoryOfForms(t *testing.T) { // not parallel: it measures memory
 	const part = "--boundary\r\nContent-Disposition: form-data; name=\"x\"\r\n\r\n"
 	lines := "--boundary\r\n" + strings.Repeat("a:\r\n", 3000) + strings.TrimPrefix(part, "--boundary\r\n")

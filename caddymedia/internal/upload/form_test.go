@@ -352,8 +352,8 @@ func TestLikelyAlias(t *testing.T) {
 	}
 }
 
-// TestTruncatedBody: nothing is stored of a form whose body ends too early, at whatever byte: at its end, by
-// an error of the connection, or at a limit.
+// TestTruncatedBody: nothing is stored of a form whose body ends too early, at whatever byte: at
+// its end, by an error of the connection, or at a limit.
 func TestTruncatedBody(t *testing.T) {
 	t.Parallel()
 	body := formBody(
@@ -554,7 +554,8 @@ func FuzzForm(f *testing.F) {
 }
 
 // FuzzFormFilename: an accepted header has the name that the standard library finds in it, but for
-// the encodings of senders, its folders and other character sets, which the library does not decode.
+// the encodings of senders, its folders and other character sets, which the library does not
+// decode.
 func FuzzFormFilename(f *testing.F) {
 	for _, params := range []string{
 		`filename="a %22b%22.txt"`, `filename=a.txt; filename*=UTF-8''%C3%A1.txt`, `filename="?.jpg"; filename*="UTF-8''%C4%9B.jpg"`,

@@ -145,8 +145,8 @@ func (b *batch) reconcile(ctx context.Context, o *object) {
 	}
 }
 
-// removeStale removes the stale variant beside an image. If it fails, the variant stays but is never
-// served.
+// removeStale removes the stale variant beside an image. If it fails, the variant stays but is
+// never served.
 func (b *batch) removeStale(ctx context.Context, o *object) {
 	if o.variant != nil || !o.mayHaveVariant() || !b.alias.Overwrite && b.alias.WebP == nil {
 		return

@@ -51,12 +51,12 @@ type singleSource struct {
 // Stage returns new staged data of the storage of an item.
 type Stage func(context.Context) (storagedrivers.Staged, error)
 
-// Stager stages bytes on a storage, that of their item. If they must be copied, it calls stage once, for
-// what it copies them to.
+// Stager stages bytes on a storage, that of their item. If they must be copied, it calls stage
+// once, for what it copies them to.
 type Stager func(ctx context.Context, storage *storagedrivers.Storage, stage Stage) (storagedrivers.Staged, error)
 
-// Staged returns one file outside of a form, submitted under name, whose bytes are on a storage already.
-// size is in bytes.
+// Staged returns one file outside of a form, submitted under name, whose bytes are on a storage
+// already. size is in bytes.
 func Staged(name string, size int64, stage Stager) Source { return stagedSource{name, size, stage} }
 
 type stagedSource struct {

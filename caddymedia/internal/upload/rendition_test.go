@@ -158,8 +158,8 @@ func TestRenditionOfDeleted(t *testing.T) {
 	wantContents(t, s, nil)
 }
 
-// TestRenditionOfCallerThatIsGone: an item that is committed gets its renditions, even if the caller
-// leaves then.
+// TestRenditionOfCallerThatIsGone: an item that is committed gets its renditions, even if the
+// caller leaves then.
 func TestRenditionOfCallerThatIsGone(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, open opener) {

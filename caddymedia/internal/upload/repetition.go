@@ -19,12 +19,12 @@ import (
 	"github.com/caddymedia/media/storagedrivers/guard"
 )
 
-// clockError is how far the clocks of nodes and of backends may differ: they are set by NTP, and some
-// backends store times in whole seconds.
+// clockError is how far the clocks of nodes and of backends may differ: they are set by NTP, and
+// some backends store times in whole seconds.
 const clockError = 2 * time.Second
 
-// findOwn finds the items that earlier attempts have stored, and sets their names. Each is that of one
-// file: files with the same name have them in the order of their names.
+// findOwn finds the items that earlier attempts have stored, and sets their names. Each is that of
+// one file: files with the same name have them in the order of their names.
 func (b *batch) findOwn(ctx context.Context) error {
 	b.recoverDead(ctx)
 	byName := map[string][]*received{}
@@ -43,8 +43,8 @@ func (b *batch) findOwn(ctx context.Context) error {
 	})...)
 }
 
-// findOwnOf finds the item of an upload. It looks at all names: those that are free now may have been taken
-// during the earlier attempt.
+// findOwnOf finds the item of an upload. It looks at all names: those that are free now may have
+// been taken during the earlier attempt.
 func (b *batch) findOwnOf(ctx context.Context, up *received, taken *sync.Map) error {
 	for n := 0; n == 0 || n <= b.secondTries(up)+suffixTries && !b.alias.Overwrite && b.exact == ""; n++ {
 		filename := b.nameOf(up, n)
@@ -73,8 +73,8 @@ func (b *batch) findOwnOf(ctx context.Context, up *received, taken *sync.Map) er
 	return nil
 }
 
-// isOwn reports whether an object is the item of an upload. Under Overwrite it may also be one that has
-// replaced the item since.
+// isOwn reports whether an object is the item of an upload. Under Overwrite it may also be one that
+// has replaced the item since.
 func (b *batch) isOwn(ctx context.Context, up *received, filename string, info storagedrivers.Info) (bool, error) {
 	if !b.alias.Overwrite && b.alias.Storage.Features().Repeat { // it knows the object by its ID
 		if info.Size != up.size {
@@ -97,15 +97,15 @@ func (b *batch) isOwn(ctx context.Context, up *received, filename string, info s
 	}
 	// Others have stored another item since. It may be newer than the item of an earlier attempt, and
 	// acknowledged, so it is not replaced. If no attempt has stored its item, then both requests were
-	// under way together, and this order is as right. An object that may be older than the first attempt,
-	// by the clock of another machine, is replaced: otherwise the item would be lost.
+	// under way together, and this order is as right. An object that may be older than the first
+	// attempt, by the clock of another machine, is replaced: otherwise the item would be lost.
 	up.overtaken = b.alias.Overwrite && b.alias.Storage.Features().Local && info.ModTime.After(b.now.Add(clockError)) &&
 		(b.condition == nil || b.condition(info) == nil)
 	return up.overtaken, nil
 }
 
-// recoverDead undoes or completes the commit of a dead process, which may have been an earlier attempt.
-// Otherwise that would be undone after this attempt has taken it for complete.
+// recoverDead undoes or completes the commit of a dead process, which may have been an earlier
+// attempt. Otherwise that would be undone after this attempt has taken it for complete.
 func (b *batch) recoverDead(ctx context.Context) {
 	if b.alias.Storage.Features().Together != storagedrivers.Atomic {
 		return
@@ -115,8 +115,8 @@ func (b *batch) recoverDead(ctx context.Context) {
 	}
 }
 
-// storeVariant stores the missing variant of an image that an earlier attempt has stored. The caller
-// holds the lock of the image.
+// storeVariant stores the missing variant of an image that an earlier attempt has stored. The
+// caller holds the lock of the image.
 func (b *batch) storeVariant(ctx context.Context, o *object) error {
 	if o.variant == nil {
 		return nil

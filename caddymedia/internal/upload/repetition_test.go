@@ -116,8 +116,8 @@ func TestFirstAttempt(t *testing.T) {
 	})
 }
 
-// TestRepeatedAfterCrash: an attempt that crashed before the commit is repeated under the next name, if
-// another item has taken the first one meanwhile.
+// TestRepeatedAfterCrash: an attempt that crashed before the commit is repeated under the next
+// name, if another item has taken the first one meanwhile.
 func TestRepeatedAfterCrash(t *testing.T) {
 	t.Parallel()
 	eachStorage(t, false, func(t *testing.T, alias *item.Alias) {
@@ -131,8 +131,8 @@ func TestRepeatedAfterCrash(t *testing.T) {
 	})
 }
 
-// TestRepeatedBytesOfOthers: an object with the same bytes is no own one if it is older than the request. A
-// backend that knows its objects by their IDs distinguishes a younger one, too.
+// TestRepeatedBytesOfOthers: an object with the same bytes is no own one if it is older than the
+// request. A backend that knows its objects by their IDs distinguishes a younger one, too.
 func TestRepeatedBytesOfOthers(t *testing.T) {
 	t.Parallel()
 	for _, older := range []bool{true, false} {
@@ -150,8 +150,8 @@ func TestRepeatedBytesOfOthers(t *testing.T) {
 	}
 }
 
-// TestRepeatedClocks: an object that seems to be a little older than the request may be its own, because
-// clocks differ, and because some have whole seconds.
+// TestRepeatedClocks: an object that seems to be a little older than the request may be its own,
+// because clocks differ, and because some have whole seconds.
 func TestRepeatedClocks(t *testing.T) {
 	t.Parallel()
 	eachStorage(t, false, func(t *testing.T, alias *item.Alias) {
@@ -163,8 +163,8 @@ func TestRepeatedClocks(t *testing.T) {
 	})
 }
 
-// TestRepeatedBeyondFreeName: the item of an earlier attempt is found although the name that was taken
-// then is free now.
+// TestRepeatedBeyondFreeName: the item of an earlier attempt is found although the name that was
+// taken then is free now.
 func TestRepeatedBeyondFreeName(t *testing.T) {
 	t.Parallel()
 	eachStorage(t, false, func(t *testing.T, alias *item.Alias) {
@@ -179,8 +179,8 @@ func TestRepeatedBeyondFreeName(t *testing.T) {
 	})
 }
 
-// TestRepeatedFiles: each object is the item of one file, also of files with the same name and bytes. Those
-// that are missing are stored.
+// TestRepeatedFiles: each object is the item of one file, also of files with the same name and
+// bytes. Those that are missing are stored.
 func TestRepeatedFiles(t *testing.T) {
 	t.Parallel()
 	eachStorage(t, false, func(t *testing.T, alias *item.Alias) {
@@ -227,8 +227,8 @@ func TestRepeatedManyFiles(t *testing.T) {
 	}
 }
 
-// TestRepeatedOverwritten: an item that others have replaced since is not stored over the newer one, if that
-// is known to be newer. One that may be older than the request is replaced.
+// TestRepeatedOverwritten: an item that others have replaced since is not stored over the newer
+// one, if that is known to be newer. One that may be older than the request is replaced.
 func TestRepeatedOverwritten(t *testing.T) {
 	t.Parallel()
 	for _, older := range []bool{false, true} {
@@ -249,7 +249,8 @@ func TestRepeatedOverwritten(t *testing.T) {
 	}
 }
 
-// TestRepeatedOverwrittenImage: an image that others have replaced since leaves the newer one its variant.
+// TestRepeatedOverwrittenImage: an image that others have replaced since leaves the newer one its
+// variant.
 func TestRepeatedOverwrittenImage(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, open opener) {
@@ -268,7 +269,8 @@ func TestRepeatedOverwrittenImage(t *testing.T) {
 	})
 }
 
-// TestRepeatedVariant: a repetition stores the variant that an earlier attempt could not store any more.
+// TestRepeatedVariant: a repetition stores the variant that an earlier attempt could not store any
+// more.
 func TestRepeatedVariant(t *testing.T) {
 	t.Parallel()
 	for _, overwrite := range []bool{false, true} {
@@ -293,8 +295,8 @@ func TestRepeatedVariant(t *testing.T) {
 	}
 }
 
-// TestRepeatedCondition: the item of an earlier attempt meets the condition of the request, which that has
-// compared. Another item is compared as always.
+// TestRepeatedCondition: the item of an earlier attempt meets the condition of the request, which
+// that has compared. Another item is compared as always.
 func TestRepeatedCondition(t *testing.T) {
 	t.Parallel()
 	eachStrategy(t, func(t *testing.T, alias *item.Alias) {
@@ -374,8 +376,8 @@ func TestRepeatedDates(t *testing.T) {
 	})
 }
 
-// TestRepeatedNames: all attempts make the same names, also with suffixes. Those of other requests have
-// other suffixes.
+// TestRepeatedNames: all attempts make the same names, also with suffixes. Those of other requests
+// have other suffixes.
 func TestRepeatedNames(t *testing.T) {
 	t.Parallel()
 	alias := newAlias(t, item.DefaultAlias, onMemory(t, nil))
@@ -399,8 +401,8 @@ func TestRepeatedNames(t *testing.T) {
 	}
 }
 
-// TestRepeatedRush: the item of an earlier attempt is found although many others had its plain name in the
-// same second, and some have given up their names since. Each of them needs few tries.
+// TestRepeatedRush: the item of an earlier attempt is found although many others had its plain name
+// in the same second, and some have given up their names since. Each of them needs few tries.
 func TestRepeatedRush(t *testing.T) {
 	t.Parallel()
 	eachStorage(t, false, func(t *testing.T, alias *item.Alias) {
@@ -477,8 +479,8 @@ func TestLeaseLost(t *testing.T) {
 	})
 }
 
-// TestRepeatedTransfer: a repeated copy, or a move whose first attempt has not removed the old item, finds
-// the new one.
+// TestRepeatedTransfer: a repeated copy, or a move whose first attempt has not removed the old
+// item, finds the new one.
 func TestRepeatedTransfer(t *testing.T) {
 	t.Parallel()
 	for _, isCopy := range []bool{true, false} {

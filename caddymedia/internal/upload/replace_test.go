@@ -143,8 +143,8 @@ func failureOf(failures item.Failures) error {
 	return failures[0]
 }
 
-// TestChangedUnderLock: the condition of a change is checked under the lock of the item, so that a change of
-// another one before it counts.
+// TestChangedUnderLock: the condition of a change is checked under the lock of the item, so that a
+// change of another one before it counts.
 func TestChangedUnderLock(t *testing.T) {
 	t.Parallel()
 	const key = "file/over/a.txt"

@@ -94,8 +94,8 @@ func (b *batch) reportRefused(ctx context.Context, err error) item.Failures {
 	return failures
 }
 
-// reportStored reports the stored items to the observer, and returns them. transfer is the move or copy
-// that has stored them, if there is one.
+// reportStored reports the stored items to the observer, and returns them. transfer is the move or
+// copy that has stored them, if there is one.
 func (b *batch) reportStored(ctx context.Context, transfer *Transfer) []Item {
 	observer := b.uploader.Observer
 	items := make([]Item, len(b.objects))

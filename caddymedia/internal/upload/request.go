@@ -19,9 +19,9 @@ type Request struct {
 	Allows func(alias string) bool
 	// Forced is what the caller's credential forces.
 	Forced Forced
-	// Confirm, if set, is called right before the commit. An upload may last for hours, and the account
-	// may lose its rights meanwhile. A failure refuses the request. Otherwise settle, if set, is called
-	// with the outcome of the commit.
+	// Confirm, if set, is called right before the commit. An upload may last for hours, and the
+	// account may lose its rights meanwhile. A failure refuses the request. Otherwise settle, if set,
+	// is called with the outcome of the commit.
 	Confirm Confirm
 	// Repetition makes the request repeatable; nil if it is not.
 	Repetition *Repetition
@@ -32,9 +32,9 @@ type Request struct {
 }
 
 // Repetition makes a request repeatable: however often it is carried out, by one attempt at a time,
-// its items are stored once. All attempts make the same names in the same order. An object under such
-// a name that has the same bytes, and was stored since the first attempt began, is an item of the
-// request.
+// its items are stored once. All attempts make the same names in the same order. An object under
+// such a name that has the same bytes, and was stored since the first attempt began, is an item of
+// the request.
 type Repetition struct {
 	// ID begins the IDs of the items on backends that know their objects by an ID, in letters and
 	// digits. Another request, or the same key used for a new first attempt, has another one.
@@ -44,8 +44,8 @@ type Repetition struct {
 	Began time.Time
 	// Again reports that an earlier attempt may have stored items.
 	Again bool
-	// Since, if set, is the time from which on such an object is one of the request, by the clock of the
-	// storage. Default: Began, less the difference that clocks may have.
+	// Since, if set, is the time from which on such an object is one of the request, by the clock of
+	// the storage. Default: Began, less the difference that clocks may have.
 	Since time.Time
 }
 
@@ -80,11 +80,11 @@ type Upload struct {
 	// Matches, if set, is the condition of the request. It reports whether the item that has the name
 	// of the only file lets the request be carried out; the zero Info means that there is none.
 	Matches func(storagedrivers.Info) bool
-	// Permits, if set, returns the failure if the caller may not store a file under the name of an item;
-	// the zero Info means that there is none.
+	// Permits, if set, returns the failure if the caller may not store a file under the name of an
+	// item; the zero Info means that there is none.
 	Permits func(storagedrivers.Info) *item.Failure
-	// Exact, if set, is the only filename that the item may have. Under Append Time an item of that name with
-	// the same bytes is that of the request, and another one is a conflict.
+	// Exact, if set, is the only filename that the item may have. Under Append Time an item of that
+	// name with the same bytes is that of the request, and another one is a conflict.
 	Exact string
 	// Import, if set, opens the addresses in fields called url. They are files of the request.
 	Import Importer
@@ -137,7 +137,8 @@ func (r Request) allows(alias string) bool { return r.Allows == nil || r.Allows(
 // kind is what sets one kind of request apart from the others.
 type kind struct {
 	operation Operation
-	// filename is that of the only item, whatever the name of its file is; empty if it is made of that.
+	// filename is that of the only item, whatever the name of its file is; empty if it is made of
+	// that.
 	filename string
 	// exact is the only filename that may be made of the name of the only file; empty for any.
 	exact string
@@ -177,8 +178,8 @@ func (r Replacement) kind() kind {
 	return k
 }
 
-// mismatch returns the failure if a stored item is not the one to change; nil if it is. The zero Info
-// means that there is none.
+// mismatch returns the failure if a stored item is not the one to change; nil if it is. The zero
+// Info means that there is none.
 func mismatch(filename string, stored storagedrivers.Info, matches func(storagedrivers.Info) bool) *item.Failure {
 	switch {
 	case stored.Key == "":
@@ -223,7 +224,8 @@ func (f Forced) Check(a *item.Alias, now time.Time) *item.Failure {
 	return nil
 }
 
-// Covers reports whether a request may name a path in the alias: a folder, or the filename of an item.
+// Covers reports whether a request may name a path in the alias: a folder, or the filename of an
+// item.
 func (f Forced) Covers(path string) bool {
 	return access.Account{Folder: f.Below}.Covers(path)
 }

@@ -52,8 +52,8 @@ func TestSingle(t *testing.T) {
 	}
 }
 
-// TestSingleRefused: a refused file is not stored, and is not read if the refusal is certain before. Then
-// Precheck refuses it too.
+// TestSingleRefused: a refused file is not stored, and is not read if the refusal is certain
+// before. Then Precheck refuses it too.
 func TestSingleRefused(t *testing.T) {
 	t.Parallel()
 	unread := iotest.ErrReader(errors.New("it was read"))

@@ -125,8 +125,8 @@ func TestVariantsHoldFiles(t *testing.T) {
 	}
 }
 
-// TestRefusedSmallItemsAreNotStaged: a small file is checked in memory, and staged only if all files of
-// its request are accepted.
+// TestRefusedSmallItemsAreNotStaged: a small file is checked in memory, and staged only if all
+// files of its request are accepted.
 func TestRefusedSmallItemsAreNotStaged(t *testing.T) {
 	t.Parallel()
 	var staged atomic.Int64
@@ -158,8 +158,8 @@ func TestRefusedSmallItemsAreNotStaged(t *testing.T) {
 	}
 }
 
-// TestLargeFilesAreSentEarly: a large file is sent to its storage before the request is complete, under
-// the name that it will probably have. A wrong guess leaves nothing.
+// TestLargeFilesAreSentEarly: a large file is sent to its storage before the request is complete,
+// under the name that it will probably have. A wrong guess leaves nothing.
 func TestLargeFilesAreSentEarly(t *testing.T) {
 	t.Parallel()
 	big := strings.Repeat("0123456789abcdef", 9<<20/16)
@@ -237,8 +237,8 @@ func TestLargeFilesAreSentEarly(t *testing.T) {
 	}
 }
 
-// TestReplacementIsSentOnce: a large replacement is sent early on condition of the item that was found
-// before, and again if that is another one by now.
+// TestReplacementIsSentOnce: a large replacement is sent early on condition of the item that was
+// found before, and again if that is another one by now.
 func TestReplacementIsSentOnce(t *testing.T) {
 	t.Parallel()
 	big := strings.Repeat("0123456789abcdef", 9<<20/16)

@@ -52,9 +52,10 @@ var (
 	errUncopied = errors.New("the storage cannot copy the item")
 )
 
-// Transfer moves or copies an item, with all checks of an upload. Onto itself the item stays unchanged,
-// unless a copy gets another name under Append Time. A moved item is removed after the new one is complete.
-// No upload, move or deletion of this process changes it between the last comparison and its removal.
+// Transfer moves or copies an item, with all checks of an upload. Onto itself the item stays
+// unchanged, unless a copy gets another name under Append Time. A moved item is removed after the
+// new one is complete. No upload, move or deletion of this process changes it between the last
+// comparison and its removal.
 func (u *Uploader) Transfer(ctx context.Context, req Transfer) (items []Item, failures item.Failures) {
 	ctx = storagedrivers.WithOwner(ctx, req.Actor.Owner())
 	ended := u.Observer.Began(req.Operation())
@@ -163,8 +164,8 @@ func (t *transferring) receive(ctx context.Context, b *batch) error {
 	return t.stage(ctx, alias, up)
 }
 
-// stage stages the item for an alias. In one backend the storage copies it, and only the bytes that the
-// checks need are read.
+// stage stages the item for an alias. In one backend the storage copies it, and only the bytes that
+// the checks need are read.
 func (t *transferring) stage(ctx context.Context, alias *item.Alias, up *received) (err error) {
 	b := t.batch
 	if t.copies {
@@ -244,8 +245,8 @@ func replacedFailure(err error) *item.Failure {
 	}
 }
 
-// changed returns the failure of a transfer whose item was replaced while it was read or copied, and
-// err otherwise.
+// changed returns the failure of a transfer whose item was replaced while it was read or copied,
+// and err otherwise.
 func (t *Transfer) changed(err error) error {
 	if err == nil {
 		return nil

@@ -54,8 +54,8 @@ func (c counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestTransferCopiesInBackend: the bytes of an item that stays in its backend are read only as far as
-// checks need them, and are not written.
+// TestTransferCopiesInBackend: the bytes of an item that stays in its backend are read only as far
+// as checks need them, and are not written.
 func TestTransferCopiesInBackend(t *testing.T) {
 	t.Parallel()
 	var (
@@ -117,7 +117,8 @@ func TestTransferCopiesInBackend(t *testing.T) {
 	}
 }
 
-// TestTransferOfReplacedCopy: an item that is replaced right before it is copied is transferred again.
+// TestTransferOfReplacedCopy: an item that is replaced right before it is copied is transferred
+// again.
 func TestTransferOfReplacedCopy(t *testing.T) {
 	t.Parallel()
 	for _, copies := range []bool{false, true} {
@@ -161,8 +162,8 @@ func (d uncopied) Put(ctx context.Context, key string, r io.ReadSeeker, opts sto
 	return d.Driver.Put(ctx, key, r, opts)
 }
 
-// TestTransferLargeUncopied: a large item is not transferred to another storage of its backend if that
-// turns out not to copy it.
+// TestTransferLargeUncopied: a large item is not transferred to another storage of its backend if
+// that turns out not to copy it.
 func TestTransferLargeUncopied(t *testing.T) {
 	t.Parallel()
 	d := uncopied{large{memory.New(), 1 << 30}}

@@ -123,8 +123,8 @@ func TestTransfer(t *testing.T) {
 	}
 }
 
-// TestTransferNew: a new item replaces none and gets no other name, also by a name that is converted. Onto
-// itself it stays unchanged.
+// TestTransferNew: a new item replaces none and gets no other name, also by a name that is
+// converted. Onto itself it stays unchanged.
 func TestTransferNew(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -242,8 +242,8 @@ func (d large) Stat(ctx context.Context, key string) (storagedrivers.Info, error
 	return info, err
 }
 
-// TestTransferLargeAcross: a large item is moved within its storage only. An item whose bytes are not those
-// that were compared is not moved.
+// TestTransferLargeAcross: a large item is moved within its storage only. An item whose bytes are
+// not those that were compared is not moved.
 func TestTransferLargeAcross(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -523,8 +523,9 @@ func (f *folding) Delete(ctx context.Context, key string, opts storagedrivers.De
 	return f.Driver.Delete(ctx, strings.ToLower(key), opts)
 }
 
-// TestTransferFoldsCase: an item cannot be replaced by itself under a name that differs by case only,
-// on a backend where both are one name. Under Append Time it gets another one, as the name is taken.
+// TestTransferFoldsCase: an item cannot be replaced by itself under a name that differs by case
+// only, on a backend where both are one name. Under Append Time it gets another one, as the name is
+// taken.
 func TestTransferFoldsCase(t *testing.T) {
 	t.Parallel()
 	for _, overwrites := range []bool{false, true} {

@@ -53,7 +53,8 @@ func TestOverwriteVariant(t *testing.T) {
 	})
 }
 
-// TestVariantsOfOneName: images of one name in a request get names of their own, each with its variant.
+// TestVariantsOfOneName: images of one name in a request get names of their own, each with its
+// variant.
 func TestVariantsOfOneName(t *testing.T) {
 	t.Parallel()
 	const first, second = "a-1795176000.png", "a-1795176001.png"
@@ -89,8 +90,8 @@ func TestVariantsOfOneName(t *testing.T) {
 	}
 }
 
-// TestAllOrNothing: if the commit of an item or a variant fails, all items of the request are rolled back,
-// and others stay.
+// TestAllOrNothing: if the commit of an item or a variant fails, all items of the request are
+// rolled back, and others stay.
 func TestAllOrNothing(t *testing.T) {
 	t.Parallel()
 	for name, open := range storages {
@@ -143,9 +144,9 @@ func twoImageNodes(t *testing.T, fail func(op, key string) error) (here, elsewhe
 	return newUploader(one), newUploader(other), s
 }
 
-// TestVariantOvertaken: another process replaces an image before its variant is committed, on a storage that
-// commits one after the other, or right after the commit of an image without a variant. In the end the
-// variant belongs to the image, which is fetched once at most.
+// TestVariantOvertaken: another process replaces an image before its variant is committed, on a
+// storage that commits one after the other, or right after the commit of an image without a
+// variant. In the end the variant belongs to the image, which is fetched once at most.
 func TestVariantOvertaken(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ paint, winner color.NRGBA }{{red, blue}, {red, unloved}, {unloved, blue}} {

@@ -67,8 +67,8 @@ func TestMaxUploadTimeOfSilence(t *testing.T) {
 	}
 }
 
-// TestRightsEndDuringUpload: nothing is stored if the account loses its rights during the upload, or if the
-// ticket ends or is used up by another one.
+// TestRightsEndDuringUpload: nothing is stored if the account loses its rights during the upload,
+// or if the ticket ends or is used up by another one.
 func TestRightsEndDuringUpload(t *testing.T) {
 	t.Parallel()
 	end := func(t *testing.T, s *site) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestImport: an upload has files and addresses, in their order. Packages upload and fetch test the rules of
-// imports.
+// TestImport: an upload has files and addresses, in their order. Packages upload and fetch test the
+// rules of imports.
 func TestImport(t *testing.T) {
 	t.Parallel()
 	url := func(address string) part { return field("url", address) }

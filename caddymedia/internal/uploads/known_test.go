@@ -106,8 +106,8 @@ func TestUploadConfirms(t *testing.T) {
 	}
 }
 
-// TestUploadRefuses: a problem of the whole request is one error without a name, and is counted once. Only
-// failures that are not the caller's fault are logged.
+// TestUploadRefuses: a problem of the whole request is one error without a name, and is counted
+// once. Only failures that are not the caller's fault are logged.
 func TestUploadRefuses(t *testing.T) {
 	t.Parallel()
 	k := serveKnown(t, access.Account{APIKey: "all"})

@@ -49,8 +49,8 @@ func TestPut(t *testing.T) {
 	))
 }
 
-// TestPutMethods: another method of the address of a file is refused, and other paths are for the next
-// handler.
+// TestPutMethods: another method of the address of a file is refused, and other paths are for the
+// next handler.
 func TestPutMethods(t *testing.T) {
 	t.Parallel()
 	s := aSite(t)
@@ -68,7 +68,8 @@ func TestPutMethods(t *testing.T) {
 	}
 }
 
-// TestPutUnread: a body that is sure to be refused is not read, and one of unknown length is bounded.
+// TestPutUnread: a body that is sure to be refused is not read, and one of unknown length is
+// bounded.
 func TestPutUnread(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, media.Limits{MaxBody: 100})

@@ -16,8 +16,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
-// TestTicketUpload: a ticket forces what it says, and what it does not say is free. Package upload tests what
-// is forced.
+// TestTicketUpload: a ticket forces what it says, and what it does not say is free. Package upload
+// tests what is forced.
 func TestTicketUpload(t *testing.T) {
 	t.Parallel()
 	alias, folder, text := field("alias", "one"), field("sub_folder", "a/b"), file("x.txt", "text")
@@ -131,8 +131,8 @@ func TestTicketUnderWay(t *testing.T) {
 	}
 }
 
-// TestTicketLastFiles: uploads whose file is stored, and whose answer is not sent yet, take no room of the
-// files that a ticket has left.
+// TestTicketLastFiles: uploads whose file is stored, and whose answer is not sent yet, take no room
+// of the files that a ticket has left.
 func TestTicketLastFiles(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, media.Limits{MaxUploads: 20})

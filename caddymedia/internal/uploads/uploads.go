@@ -1,7 +1,7 @@
-// Package uploads has the endpoints that store files: forms, PUT of one file, and resumable uploads, for
-// clients and for the panel. It admits a request and counts it; what is stored, and under which name, is
-// decided by package upload, and the protocol of resumable uploads is in package tus. Begin with [Form] and
-// the store of its request.
+// Package uploads has the endpoints that store files: forms, PUT of one file, and resumable
+// uploads, for clients and for the panel. It admits a request and counts it; what is stored, and
+// under which name, is decided by package upload, and the protocol of resumable uploads is in
+// package tus. Begin with [Form] and the store of its request.
 package uploads
 
 import (

@@ -90,8 +90,8 @@ func TestUploadKinds(t *testing.T) {
 	}
 }
 
-// TestUploadFields: alias and sub_folder are in the query or in the form, which takes precedence. Results are
-// in the order of the files. Package upload tests the rules of forms.
+// TestUploadFields: alias and sub_folder are in the query or in the form, which takes precedence.
+// Results are in the order of the files. Package upload tests the rules of forms.
 func TestUploadFields(t *testing.T) {
 	t.Parallel()
 	text, c, a := file("a.txt", "x"), file("c.gif", gifPicture), file("a.gif", gifPicture)
@@ -165,8 +165,8 @@ func TestContent(t *testing.T) {
 	})
 }
 
-// TestNames: the names of items, by the rules of package naming. No name and no sub folder leaves the folder
-// of the alias.
+// TestNames: the names of items, by the rules of package naming. No name and no sub folder leaves
+// the folder of the alias.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	s := aSite(t)
@@ -283,7 +283,8 @@ func TestRenamed(t *testing.T) {
 	}.Check(t, s)
 }
 
-// TestLimits: the configured limits are those of uploads. Package upload tests each of them at its value.
+// TestLimits: the configured limits are those of uploads. Package upload tests each of them at its
+// value.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	limited := func(t *testing.T) *site {

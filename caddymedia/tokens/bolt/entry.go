@@ -12,8 +12,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// entry is an entry with the index that it is in. In the file it is the time at which it expires, the
-// length of the index, the index, and the value.
+// entry is an entry with the index that it is in. In the file it is the time at which it expires,
+// the length of the index, the index, and the value.
 type entry struct {
 	tokens.Entry
 	index string
@@ -76,9 +76,9 @@ func remove(tx *bbolt.Tx, key []byte, e entry) error {
 	)
 }
 
-// removeRange removes the entries that a bucket names from start up to end, which is excluded, at most
-// n. The key of an entry follows a text as long as start. The values of the entries end with the
-// transaction.
+// removeRange removes the entries that a bucket names from start up to end, which is excluded, at
+// most n. The key of an entry follows a text as long as start. The values of the entries end with
+// the transaction.
 func removeRange(tx *bbolt.Tx, bucket, start, end []byte, n int) (removed []entry, err error) {
 	b := tx.Bucket(bucket)
 	c := b.Cursor()

@@ -28,8 +28,9 @@ const (
 	deletePerWrite = 1000
 )
 
-// The file has three buckets: entries by key, the times at which they expire, and their indexes. The
-// last two are keys only: the time as in an entry, or the index and a zero byte, and then the key.
+// The file has three buckets: entries by key, the times at which they expire, and their indexes.
+// The last two are keys only: the time as in an entry, or the index and a zero byte, and then the
+// key.
 var (
 	bucketEntries  = []byte("entries")
 	bucketExpiries = []byte("expiries")
@@ -93,8 +94,8 @@ func (s *Store) Get(ctx context.Context, key string) (tokens.Entry, error) {
 
 func isVolatile(key string) bool { return strings.HasPrefix(key, tokens.Volatile) }
 
-// visible returns what callers see of an entry: nothing if it has expired. The value is a copy, because
-// that of the entry ends with its transaction.
+// visible returns what callers see of an entry: nothing if it has expired. The value is a copy,
+// because that of the entry ends with its transaction.
 func (s *Store) visible(e entry) tokens.Entry {
 	if s.isExpired(e.Entry) {
 		return tokens.Entry{}

@@ -34,8 +34,8 @@ func (*Config) Complete(string) error { return nil }
 // NewStore returns an empty store.
 func (*Config) NewStore(*slog.Logger) (tokens.Store, error) { return New(nil), nil }
 
-// sweepPerUpdate is the largest number of expired entries that an Update removes. More than one lets
-// sweeping catch up.
+// sweepPerUpdate is the largest number of expired entries that an Update removes. More than one
+// lets sweeping catch up.
 const sweepPerUpdate = 8
 
 var errClosed = errors.New("closed")

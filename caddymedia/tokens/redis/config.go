@@ -33,8 +33,8 @@ var schema = options.Of[Config](comments)
 // before its replica had it. It is then unknown, and callers request a new one.
 //
 // The Redis user needs the commands GET, SET, DEL, EVAL, EVALSHA, ZADD, ZRANGE, ZREM,
-// ZREMRANGEBYSCORE, PTTL and PEXPIRE on keys that begin with `key_prefix`, and for a cluster CLUSTER
-// SLOTS and PING too.
+// ZREMRANGEBYSCORE, PTTL and PEXPIRE on keys that begin with `key_prefix`, and for a cluster
+// CLUSTER SLOTS and PING too.
 //
 // Placeholders such as `{env.X}` and `{file.path}` are allowed in all texts but `key_prefix`. Use
 // them for passwords, because this configuration can be read through the admin API.

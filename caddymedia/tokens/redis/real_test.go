@@ -118,7 +118,8 @@ func TestRealRestart(t *testing.T) {
 	})
 }
 
-// TestRealFrozen: a server is stopped with open connections, and continued. The wait for it is bounded.
+// TestRealFrozen: a server is stopped with open connections, and continued. The wait for it is
+// bounded.
 func TestRealFrozen(t *testing.T) {
 	t.Parallel()
 	server := startPlain(t)

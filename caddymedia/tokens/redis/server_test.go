@@ -64,7 +64,8 @@ func startPlain(t *testing.T, args ...string) *server {
 	return start(t, port, append([]string{"--port", strconv.Itoa(port), "--save", ""}, args...)...)
 }
 
-// certificate returns the files of a self-signed certificate for localhost, for both sides, and of its key.
+// certificate returns the files of a self-signed certificate for localhost, for both sides, and of
+// its key.
 func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
 	dir := t.TempDir()

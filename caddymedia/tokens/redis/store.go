@@ -75,12 +75,12 @@ func (s *store) Get(ctx context.Context, key string) (tokens.Entry, error) {
 	return s.decode(stored)
 }
 
-// Update implements tokens.Store. The client repeats a script whose answer was lost: change then sees
-// the entry that it has returned.
+// Update implements tokens.Store. The client repeats a script whose answer was lost: change then
+// sees the entry that it has returned.
 //
-// The member of the index comes after the entry, and is never that of an earlier Update. DeleteIndex
-// removes the entries of the members that it has read, and then these. So a member that it removes is
-// one of a removed entry, not of one that was stored meanwhile.
+// The member of the index comes after the entry, and is never that of an earlier Update.
+// DeleteIndex removes the entries of the members that it has read, and then these. So a member that
+// it removes is one of a removed entry, not of one that was stored meanwhile.
 func (s *store) Update(ctx context.Context, key, index string, change func(tokens.Entry) (tokens.Entry, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -188,8 +188,8 @@ func (s *store) DeleteIndex(ctx context.Context, index string) (int, error) {
 	}
 }
 
-// deletePiece deletes some entries of an index, and counts those not expired. more is false after the
-// last ones.
+// deletePiece deletes some entries of an index, and counts those not expired. more is false after
+// the last ones.
 func (s *store) deletePiece(ctx context.Context, client goredis.Cmdable, index string) (deleted int, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()

@@ -22,8 +22,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// TestMain fails for goroutines that stay. A client that was closed while its server was unreachable notices
-// that up to a second later.
+// TestMain fails for goroutines that stay. A client that was closed while its server was
+// unreachable notices that up to a second later.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreCurrent(),
 		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
@@ -289,8 +289,8 @@ func TestLostAnswer(t *testing.T) {
 	wantDeleted(t, s, "index", 2)
 }
 
-// losingAnswers returns the address of a proxy. While lost is true, it breaks the connection in place
-// of the next answer to a command.
+// losingAnswers returns the address of a proxy. While lost is true, it breaks the connection in
+// place of the next answer to a command.
 func losingAnswers(t *testing.T, address, command string) (proxy string, lost *atomic.Bool) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

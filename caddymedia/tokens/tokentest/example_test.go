@@ -13,7 +13,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens/tokentest"
 )
 
-// drawer is a token store as another module may have it: entries in a map, which end with the process.
+// drawer is a token store as another module may have it: entries in a map, which end with the
+// process.
 type drawer struct {
 	mu      sync.Mutex
 	entries map[string]entry // nil when closed
@@ -26,7 +27,8 @@ type entry struct {
 
 func newDrawer() *drawer { return &drawer{entries: map[string]entry{}} }
 
-// lock returns an error if the caller has left, or if the store is closed. Otherwise the store is locked.
+// lock returns an error if the caller has left, or if the store is closed. Otherwise the store is
+// locked.
 func (s *drawer) lock(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", tokens.ErrUnavailable, context.Cause(ctx))

@@ -53,7 +53,8 @@ func testIndex(t *testing.T, s Subject) {
 	wantDeleted(t, s.Store, name, 1)
 }
 
-// testIndexMembers: an entry that is changed stays in its index, once; one that is removed does not.
+// testIndexMembers: an entry that is changed stays in its index, once; one that is removed does
+// not.
 func testIndexMembers(t *testing.T, s Subject) {
 	index, refused := rand.Text(), errors.New("refused")
 	kept, late, removed, expired, again := s.newKey(), s.newKey(), s.newKey(), s.newKey(), s.newKey()

@@ -72,8 +72,8 @@ var suite = []struct {
 	{"Closed", testClosed},
 }
 
-// Run runs the suite, with durable and with volatile entries, and returns when it is done. Every test
-// gets its own Subject; these may share their data.
+// Run runs the suite, with durable and with volatile entries, and returns when it is done. Every
+// test gets its own Subject; these may share their data.
 func Run(t *testing.T, newSubject func(*testing.T) Subject) {
 	t.Helper()
 	t.Run("Conformance", func(t *testing.T) {
@@ -174,8 +174,8 @@ func testExpiry(t *testing.T, s Subject) {
 	wantEntry(t, s.Store, key, e)
 }
 
-// testExpiryExact: an entry exists until it expires, no matter how often it is read. It needs a clock
-// that can be moved.
+// testExpiryExact: an entry exists until it expires, no matter how often it is read. It needs a
+// clock that can be moved.
 func testExpiryExact(t *testing.T, s Subject) {
 	before := s.Now()
 	if s.Advance(0); s.Now().Sub(before) > 0 {
@@ -207,7 +207,8 @@ func testExpired(t *testing.T, s Subject) {
 	}
 }
 
-// testExtend stores an entry again with a later expiry. The store may then sweep at the first expiry.
+// testExtend stores an entry again with a later expiry. The store may then sweep at the first
+// expiry.
 func testExtend(t *testing.T, s Subject) {
 	key, index, e := s.newKey(), rand.Text(), s.entry("a")
 	set(t, s.Store, key, index, s.shortEntry("a"))

@@ -1,6 +1,6 @@
-// Package cloudtest has the tests that the drivers of cloud services share: commits whose outcome is in
-// doubt, headers, and names of others. What all drivers must do is in package drivertest. Begin with
-// [Service].
+// Package cloudtest has the tests that the drivers of cloud services share: commits whose outcome
+// is in doubt, headers, and names of others. What all drivers must do is in package drivertest.
+// Begin with [Service].
 package cloudtest
 
 import (
@@ -54,8 +54,8 @@ type Service struct {
 // Handle handles a request to a service, which may carry it out.
 type Handle func(w http.ResponseWriter, r *http.Request, service http.Handler)
 
-// Between starts a proxy in front of the service at endpoint, and returns its URL. handle gets every
-// request; without it the service does.
+// Between starts a proxy in front of the service at endpoint, and returns its URL. handle gets
+// every request; without it the service does.
 func Between(t testing.TB, endpoint string, handle Handle) string {
 	t.Helper()
 	server := httptest.NewServer(nil)
@@ -111,8 +111,8 @@ func Has(t testing.TB, d storagedrivers.Driver, key string, want []byte, info st
 	test.Equal(t, stat, info, key)
 }
 
-// each runs a test with a small object and with one in parts. The driver reaches the service through
-// handle, and direct without it.
+// each runs a test with a small object and with one in parts. The driver reaches the service
+// through handle, and direct without it.
 func (s Service) each(
 	t *testing.T, sizes []int, run func(t *testing.T, size int, direct storagedrivers.Driver, through func(Handle) storagedrivers.Driver),
 ) {
@@ -157,7 +157,8 @@ func LostReply(t *testing.T, s Service) {
 	})
 }
 
-// RepeatedRequest tests an upload whose last request a proxy repeats. It returns the second response.
+// RepeatedRequest tests an upload whose last request a proxy repeats. It returns the second
+// response.
 func RepeatedRequest(t *testing.T, s Service) {
 	s.each(t, []int{100, s.Part + 100}, func(t *testing.T, size int, direct storagedrivers.Driver, through func(Handle) storagedrivers.Driver) {
 		d := through(func(w http.ResponseWriter, r *http.Request, service http.Handler) {
@@ -195,8 +196,8 @@ func CancelledCommit(t *testing.T, s Service) {
 	})
 }
 
-// Headers tests that an object has the headers of its upload, and a copy within the service those of
-// its own options.
+// Headers tests that an object has the headers of its upload, and a copy within the service those
+// of its own options.
 func Headers(t *testing.T, s Service) {
 	const from, to = "a b/ü+?%2F.txt", "b.png"
 	d := s.Open(t, s.Endpoint, s.Bucket(t), "some folder+")
@@ -221,8 +222,9 @@ func Headers(t *testing.T, s Service) {
 	}
 }
 
-// Names tests that names outside of the prefix and invalid ones are not listed, nor folders that cannot
-// begin a valid key, and that they do not end a listing. The service cannot store those of never.
+// Names tests that names outside of the prefix and invalid ones are not listed, nor folders that
+// cannot begin a valid key, and that they do not end a listing. The service cannot store those of
+// never.
 func Names(t *testing.T, s Service, never ...string) {
 	const placeholder = "in/g/" // of an empty folder
 	bucket := s.Bucket(t)

@@ -1,5 +1,5 @@
-// Package foreigntest tests drivers whose address is that of a server of another protocol. Begin with
-// [Run]. Package cloudtest does so for services over HTTP.
+// Package foreigntest tests drivers whose address is that of a server of another protocol. Begin
+// with [Run]. Package cloudtest does so for services over HTTP.
 package foreigntest
 
 import (
@@ -33,8 +33,8 @@ var protocols = []string{
 	"AMQP\x00\x00\x09\x01", "\x00\x00\x00\x00", "\r\n", "\n\n\n", "\x00", "22", "SSH",
 }
 
-// Answers returns n answers: those of servers of several protocols, and such answers that are changed at
-// random, in the same way each time.
+// Answers returns n answers: those of servers of several protocols, and such answers that are
+// changed at random, in the same way each time.
 func Answers(n int) []string {
 	random := rand.New(rand.NewPCG(50, 50)) // the same each time
 	any := func() string { return protocols[random.IntN(len(protocols))] }
@@ -61,8 +61,8 @@ func Answers(n int) []string {
 	return answers
 }
 
-// server sends one answer at the beginning of each connection, and after each message of the client. It
-// closes a silent connection.
+// server sends one answer at the beginning of each connection, and after each message of the
+// client. It closes a silent connection.
 type server struct {
 	address string
 	answer  atomic.Pointer[string]

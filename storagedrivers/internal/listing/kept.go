@@ -22,13 +22,13 @@ const (
 	KeepFolders = 16
 	// keepCursors is the largest number of cursors that are kept.
 	keepCursors = 1000
-	// keepChanges is the largest number of changes of a folder that are kept. Each may be a request for
-	// an object, and reading the folder again costs less than many of them.
+	// keepChanges is the largest number of changes of a folder that are kept. Each may be a request
+	// for an object, and reading the folder again costs less than many of them.
 	keepChanges = 200
 )
 
-// Folder has the entries of a folder in the order of the keys, from one name on. The names of folders
-// end with a slash, so that "a-b" sorts before "a/". State is for the driver.
+// Folder has the entries of a folder in the order of the keys, from one name on. The names of
+// folders end with a slash, so that "a-b" sorts before "a/". State is for the driver.
 type Folder[E, S any] struct {
 	Prefix string // of the keys
 	From   string // the least possible name
@@ -59,8 +59,8 @@ type Kept[E, S any] struct {
 	timer   *time.Timer
 }
 
-// TakeCursor reports whether a listing goes on at a cursor. Each cursor is good for one call, so that
-// a page that is listed again has the latest names.
+// TakeCursor reports whether a listing goes on at a cursor. Each cursor is good for one call, so
+// that a page that is listed again has the latest names.
 func (k *Kept[E, S]) TakeCursor(cursor string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -95,8 +95,8 @@ func (k *Kept[E, S]) Find(prefix, from string) *Folder[E, S] {
 	return found
 }
 
-// Add keeps entries in place of earlier ones of their folder, unless these are another part of the same
-// state of it.
+// Add keeps entries in place of earlier ones of their folder, unless these are another part of the
+// same state of it.
 func (k *Kept[E, S]) Add(f *Folder[E, S]) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -176,8 +176,8 @@ func (k *Kept[E, S]) changes(f *Folder[E, S], from string) []string {
 }
 
 // Walk passes to take the entries of a folder that a listing may want, in their order. read returns
-// those from a name on, or nil for a missing folder. An entry is nil if this process may have changed
-// it since it was read.
+// those from a name on, or nil for a missing folder. An entry is nil if this process may have
+// changed it since it was read.
 func (k *Kept[E, S]) Walk(
 	opts storagedrivers.ListOptions, prefix string,
 	read func(from string) (*Folder[E, S], error), take func(name string, e *E) error,
@@ -255,9 +255,9 @@ type Remote[E any] struct {
 // parts of half as many.
 const KeepRemote = 1 << 18
 
-// Folder returns the entries of a folder from one name on, which read returns in any order. A listing
-// that goes on in the folder may use those that were read in the last 30 seconds, or ten times as long
-// as reading took.
+// Folder returns the entries of a folder from one name on, which read returns in any order. A
+// listing that goes on in the folder may use those that were read in the last 30 seconds, or ten
+// times as long as reading took.
 func (r *Remote[E]) Folder(
 	ctx context.Context, opts storagedrivers.ListOptions, prefix, from string, read func() ([]E, error),
 ) (*Folder[E, time.Time], error) {

@@ -64,8 +64,8 @@ func (f *remoteFolder) page(t *testing.T, cursor string, limit int) (found []str
 	return found
 }
 
-// TestRemoteChanges: a page that goes on shows what this process has changed since the folder was read,
-// and what others have changed after half a minute. A new listing shows all.
+// TestRemoteChanges: a page that goes on shows what this process has changed since the folder was
+// read, and what others have changed after half a minute. A new listing shows all.
 func TestRemoteChanges(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -117,7 +117,8 @@ func TestRemoteChangeWhileRead(t *testing.T) {
 	test.Same(t, f.page(t, "a/a", 9), []string{"b=1"})
 }
 
-// TestRemoteParts: a folder that is too large is read in parts, and too many changes end what is kept.
+// TestRemoteParts: a folder that is too large is read in parts, and too many changes end what is
+// kept.
 func TestRemoteParts(t *testing.T) {
 	t.Parallel()
 	f := newRemoteFolder()

@@ -1,7 +1,7 @@
 // Package listing pages listings: those of services that have tokens for the next page, and those
-// of folders, whose entries it keeps for the next pages. It lists nothing by itself: its entries are
-// those of a driver. Begin with [Resume] for services, and with [Kept] for folders, whose empty ones
-// [Clear] removes.
+// of folders, whose entries it keeps for the next pages. It lists nothing by itself: its entries
+// are those of a driver. Begin with [Resume] for services, and with [Kept] for folders, whose empty
+// ones [Clear] removes.
 package listing
 
 import (

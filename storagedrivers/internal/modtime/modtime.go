@@ -26,8 +26,8 @@ func NewRemoved() *lru.Cache[string, time.Time] {
 	return removed
 }
 
-// After returns the time to set for an object with time own that replaces one with time old, zero if
-// there is none. It is not before least. After returns false if the object can keep its own.
+// After returns the time to set for an object with time own that replaces one with time old, zero
+// if there is none. It is not before least. After returns false if the object can keep its own.
 func After(own, old, least time.Time) (later time.Time, set bool) {
 	if !old.IsZero() && !own.After(old) {
 		later = old.Truncate(time.Second).Add(time.Second)

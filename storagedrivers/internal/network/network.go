@@ -194,8 +194,8 @@ var greetings = []struct{ start, server string }{
 // GreetingSize is how many bytes [Greeter] needs.
 const GreetingSize = 4
 
-// Greeter returns the kind of the server that begins with some bytes, with its article; empty if it is
-// not known.
+// Greeter returns the kind of the server that begins with some bytes, with its article; empty if it
+// is not known.
 func Greeter(start []byte) string {
 	for _, g := range greetings {
 		if strings.HasPrefix(string(start), g.start) {

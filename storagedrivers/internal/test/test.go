@@ -1,6 +1,6 @@
-// Package test has the assertions and helpers that the tests of several drivers share. What a driver must do
-// is in package drivertest, and fakes of servers are with the tests that need them. Begin with [Must] and
-// [Is].
+// Package test has the assertions and helpers that the tests of several drivers share. What a
+// driver must do is in package drivertest, and fakes of servers are with the tests that need them.
+// Begin with [Must] and [Is].
 package test
 
 import (

@@ -1,5 +1,6 @@
-// Package derivedtest has storages with faults, aliases, images and makers for the tests of packages derived,
-// upload, resumable and tus. It has no tests of its own. Begin with [Storages] and [NewMaker].
+// Package derivedtest has storages with faults, aliases, images and makers for the tests of
+// packages derived, upload, resumable and tus. It has no tests of its own. Begin with [Storages]
+// and [NewMaker].
 package derivedtest
 
 import (

@@ -26,8 +26,8 @@ func NewMemory(_ testing.TB, fail func(op, key string) error) storagedrivers.Dri
 	return d
 }
 
-// NewLocal returns a driver in its own folder. fail, if set, is called before each operation, with its name
-// and key, and its error ends the operation.
+// NewLocal returns a driver in its own folder. fail, if set, is called before each operation, with
+// its name and key, and its error ends the operation.
 func NewLocal(t testing.TB, fail func(op, key string) error) storagedrivers.Driver {
 	t.Helper()
 	d := local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler))

@@ -137,8 +137,8 @@ func TestInk(t *testing.T) {
 	}
 }
 
-// TestGrey: samples of grey become those of sRGB, alone and in pixels. Equal samples of an RGB profile
-// are grey too.
+// TestGrey: samples of grey become those of sRGB, alone and in pixels. Equal samples of an RGB
+// profile are grey too.
 func TestGrey(t *testing.T) {
 	t.Parallel()
 	for _, g := range []float64{1, 1.8, 2.2} {

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// Corpus returns the folder of images in MEDIA_TEST_CORPUS. If it is unset, Corpus skips the test, also
-// if MEDIA_TEST_MUST_RUN is set: the images are not part of this module.
+// Corpus returns the folder of images in MEDIA_TEST_CORPUS. If it is unset, Corpus skips the test,
+// also if MEDIA_TEST_MUST_RUN is set: the images are not part of this module.
 func Corpus(t testing.TB) string {
 	t.Helper()
 	root := os.Getenv("MEDIA_TEST_CORPUS")

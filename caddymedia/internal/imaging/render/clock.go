@@ -24,8 +24,8 @@ const patience = 5
 var errStarved = fmt.Errorf("%w: the machine is busy with other work", ErrBusy)
 
 // limited calls f with a context that ends with [ErrTime] once f has worked for a limit. So a busy
-// machine, or a slow disk, is no property of an image. The context ends with errStarved if f has got
-// too little of the processor for long. f must work in its goroutine, and end with its context.
+// machine, or a slow disk, is no property of an image. The context ends with errStarved if f has
+// got too little of the processor for long. f must work in its goroutine, and end with its context.
 func (c Clock) limited(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -91,8 +91,8 @@ func (q *workQueue) most() int { return max(1, q.limits.Workers-1) }
 // so that workers need not wait for a storage.
 const requestsPerWorker = 2
 
-// Owners that share the workers and the memory with the accounts. Renditions on request thus get one
-// share of the workers, like one account. Long animations need only memory.
+// Owners that share the workers and the memory with the accounts. Renditions on request thus get
+// one share of the workers, like one account. Long animations need only memory.
 const (
 	requestsOwner = "renditions"
 	longOwner     = "animations"

@@ -57,8 +57,8 @@ func Variant(opts Options) Output {
 // [ErrBusy].
 //
 // ErrBusy means that the outputs before took longer than [Limits.Time], or that the machine is busy
-// with other work. It is only an error of outputs with FirstFrame, which may be made later. An output
-// that takes too long wraps ErrNone and [ErrTime].
+// with other work. It is only an error of outputs with FirstFrame, which may be made later. An
+// output that takes too long wraps ErrNone and [ErrTime].
 type Made struct {
 	File []byte
 	Err  error
@@ -99,8 +99,8 @@ func (m *Maker) Waiting() int {
 // Working returns the number of images being processed.
 func (m *Maker) Working() int { return m.queue.workers.Busy() + m.queue.long.Busy() }
 
-// Check decodes all of an image that passed [imaging.CheckImage] with info, unless it is sure without
-// that to be whole.
+// Check decodes all of an image that passed [imaging.CheckImage] with info, unless it is sure
+// without that to be whole.
 //
 // The error is an [*imaging.ContentError] for a damaged image, or an [*imaging.TooLargeError] for
 // one that needs more memory or time than the limits; with more time it wraps [ErrTime] too. It may

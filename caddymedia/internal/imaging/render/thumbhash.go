@@ -66,8 +66,8 @@ type hashPlane struct {
 	width, height int
 }
 
-// hashPlanes returns the planes of luminance, yellow against blue, red against green, and alpha. The
-// mean colour is behind transparent pixels.
+// hashPlanes returns the planes of luminance, yellow against blue, red against green, and alpha.
+// The mean colour is behind transparent pixels.
 func hashPlanes(img *image.NRGBA) (planes [4]hashPlane, opaque bool) {
 	var sum [4]float64
 	size := img.Rect.Size()

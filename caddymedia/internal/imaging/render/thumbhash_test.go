@@ -15,8 +15,8 @@ func hashOf(t testing.TB, file []byte, ext string) string {
 	return base64.StdEncoding.EncodeToString(output(t, file, ext, render.Hash))
 }
 
-// TestThumbHash compares hashes with those that the program of the algorithm's author makes of the same
-// pixels.
+// TestThumbHash compares hashes with those that the program of the algorithm's author makes of the
+// same pixels.
 func TestThumbHash(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -46,8 +46,8 @@ func TestThumbHash(t *testing.T) {
 	}
 }
 
-// TestThumbHashOfPhotograph: the hash of a large turned JPEG has the shape and the mean colour of the
-// image as it is viewed.
+// TestThumbHashOfPhotograph: the hash of a large turned JPEG has the shape and the mean colour of
+// the image as it is viewed.
 func TestThumbHashOfPhotograph(t *testing.T) {
 	t.Parallel()
 	img := scene(600, 400)

@@ -239,8 +239,8 @@ func admittedFor(t *testing.T, m *render.Maker, owner string, long bool) *render
 	return on
 }
 
-// TestRequestsTakeTurns: an image on request waits for one of another owner, besides that which is being
-// worked on, however many that one has.
+// TestRequestsTakeTurns: an image on request waits for one of another owner, besides that which is
+// being worked on, however many that one has.
 func TestRequestsTakeTurns(t *testing.T) {
 	t.Parallel()
 	file := asJPEG(t, image.NewGray(image.Rect(0, 0, 1025, 1024)))
@@ -313,8 +313,8 @@ func TestLongAnimationBeside(t *testing.T) {
 	})
 }
 
-// TestWorkerIsLeft: stored images, and long animations of an owner, never have the last worker where
-// there are several.
+// TestWorkerIsLeft: stored images, and long animations of an owner, never have the last worker
+// where there are several.
 func TestWorkerIsLeft(t *testing.T) {
 	t.Parallel()
 	file := asJPEG(t, scene(40, 30))
@@ -350,8 +350,8 @@ func (s stalled) Read(p []byte) (int, error) {
 	return s.Reader.Read(p)
 }
 
-// TestLongRequests: long animations that wait keep out no other requests. They wait as long as their
-// context allows.
+// TestLongRequests: long animations that wait keep out no other requests. They wait as long as
+// their context allows.
 func TestLongRequests(t *testing.T) {
 	t.Parallel()
 	long, info := longGIF(t)

@@ -14,9 +14,9 @@ var pixels = map[string]float64{
 	"": 1, "px": 1, "pt": 96.0 / 72, "pc": 16, "in": 96, "cm": 96 / 2.54, "mm": 96 / 25.4, "q": 96 / 101.6,
 }
 
-// Size returns the width and height that the root element of an SVG says, in CSS pixels. Where it says
-// none, or a percentage, they follow from its viewBox. Both are 0 if nothing says them. It reads no
-// further than the root element.
+// Size returns the width and height that the root element of an SVG says, in CSS pixels. Where it
+// says none, or a percentage, they follow from its viewBox. Both are 0 if nothing says them. It
+// reads no further than the root element.
 func Size(r *bufio.Reader) (width, height int) {
 	if start, _ := r.Peek(3); string(start) == "\xef\xbb\xbf" {
 		_, _ = r.Discard(3)
