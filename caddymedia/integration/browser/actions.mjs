@@ -332,6 +332,7 @@ async function folders(page) {
 
 async function newFolder(page) {
 	await page.goto(at('few'));
+	await page.getByRole('link', { name: 'below', exact: true }).waitFor(); // the page shows few
 	await page.getByRole('button', { name: 'New folder' }).click();
 	const asked = dialog(page, 'New folder');
 	await asked.getByLabel('Name').fill('Žofie & friends');
