@@ -75,7 +75,7 @@ func (r *reader) open(rng storagedrivers.Range) (storagedrivers.Info, error) {
 }
 
 // ask returns the object that the backend describes in answer to a flight, and whether r has
-// started it. ErrBusy is for the owner who has started it; others ask again.
+// started it. ErrBusy is the error of the owner of the flight; other readers ask again.
 func (r *reader) ask(number int64) (o *object, started bool, err error) {
 	for {
 		started = r.d.join(r, number)

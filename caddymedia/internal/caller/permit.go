@@ -15,9 +15,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/upload"
 )
 
-// Permit is who sends a request, and what may be done for it: an account, or a ticket, a user or a
-// presigned address that has a part of its rights. An endpoint asks it [Permit.Again] right before
-// something changes.
+// Permit is the authenticated caller of a request: an account, or a ticket, a user or a presigned
+// address with a part of its rights. An endpoint calls [Permit.Again] right before something changes.
 type Permit struct {
 	access.Caller
 	// Actor is the caller as it is recorded, and as it shares what is bounded.
@@ -40,6 +39,12 @@ func (g *Gate) Permit(running *service.Service, r *http.Request, origin item.Ori
 	account := p.Account
 	p.Actor = item.Actor{Origin: origin, Account: account.APIKey, User: account.User, Client: g.Client(r), Ticket: p.TicketID()}
 	return p
+}
+
+// Nobody returns the permit of a request that is refused before its caller is authenticated. It only
+// names the client.
+func (g *Gate) Nobody(running *service.Service, r *http.Request, origin item.Origin) *Permit {
+	return &Permit{gate: g, Service: running, Actor: item.Actor{Origin: origin, Client: g.Client(r)}}
 }
 
 // Again authenticates the caller again, with the service that by then answers new requests: a
@@ -70,6 +75,17 @@ func (p *Permit) Again(
 		release()
 	}
 	return now, running, release, refused
+}
+
+// CheckAgain is Again for a change that needs no service of its own.
+func (p *Permit) CheckAgain(
+	ctx context.Context, kind item.Kind, rights []access.Right, aliases ...string,
+) (now access.Caller, refused *Refusal) {
+	now, _, release, refused := p.Again(ctx, kind, rights, aliases...)
+	if refused == nil {
+		release()
+	}
+	return now, refused
 }
 
 // Confirm returns the [upload.Request.Confirm] of a request to store an item: the caller needs the

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -61,7 +60,7 @@ type setResult struct {
 func (q *itemsRequest) report(ctx context.Context, d service.Deletion) {
 	q.reported = true
 	d.Kind, d.Alias, d.Actor = q.kind, q.address.Alias, q.permit.Actor
-	q.running.Observer().DeletionEnded(ctx, d)
+	q.permit.Service.Observer().DeletionEnded(ctx, d)
 }
 
 // deleteOne deletes an item, if it is the one of the condition.
@@ -88,7 +87,7 @@ func (q *itemsRequest) deleteOne(ctx context.Context) error {
 // attempt does not exist.
 func (q *itemsRequest) delete(ctx context.Context, filename string, matches func(storagedrivers.Info) bool, inSet bool) error {
 	isNewer := false
-	err := q.running.Uploader().DeleteItem(ctx, upload.Deletion{
+	err := q.permit.Service.Uploader().DeleteItem(ctx, upload.Deletion{
 		Alias: q.alias, Filename: filename, Actor: q.permit.Actor, InSet: inSet,
 		Matches: func(info storagedrivers.Info) bool {
 			isNewer = !q.permit.Repetition.IsOlder(info)
@@ -116,7 +115,8 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 	if problem := setProblem(q.alias, form); problem != "" {
 		return q.refuse(ctx, caller.Refuse(http.StatusBadRequest, item.BadRequest, problem))
 	}
-	if refused := q.again(ctx, access.Delete); refused != nil { // the token may have been revoked meanwhile
+	_, refused = q.permit.CheckAgain(ctx, q.kind, []access.Right{access.Delete}, q.alias.Name)
+	if refused != nil { // the token may have been revoked meanwhile
 		return q.refuse(ctx, refused)
 	}
 	if names := form["filename"]; len(names) > 0 {
@@ -173,10 +173,10 @@ func (q *itemsRequest) deleteNames(ctx context.Context, names []string) error {
 		return q.refuse(ctx, refused)
 	}
 	answer := setAnswer{Success: true, Result: make([]setResult, len(names))}
-	first := firstOf(names)
+	first := service.FirstOf(names)
 	whichever := func(storagedrivers.Info) bool { return true }
 	q.reported = true
-	outcomes := q.running.DeleteSet(ctx, q.alias, q.permit.Actor, len(names), func(i int) (removed bool, err error) {
+	outcomes := q.permit.Service.DeleteSet(ctx, q.alias, q.permit.Actor, len(names), func(i int) (removed bool, err error) {
 		filename := names[i]
 		switch {
 		case first[filename] != i:
@@ -200,15 +200,6 @@ func (q *itemsRequest) deleteNames(ctx context.Context, names []string) error {
 		}
 	}
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, answer)
-}
-
-// firstOf returns where each name is first.
-func firstOf(names []string) map[string]int {
-	first := make(map[string]int, len(names))
-	for i, name := range slices.Backward(names) {
-		first[name] = i
-	}
-	return first
 }
 
 // logFailed logs the failure of an item of a set, and has the request carried out again when it is

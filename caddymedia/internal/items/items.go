@@ -87,7 +87,6 @@ func Serve(g *caller.Gate, w http.ResponseWriter, r *http.Request, kind item.Kin
 // itemsRequest is one request for the items of an alias.
 type itemsRequest struct {
 	*caller.Gate
-	running      *service.Service
 	w            http.ResponseWriter
 	r            *http.Request
 	kind         item.Kind
@@ -143,12 +142,11 @@ func (q *itemsRequest) serve(running *service.Service, w http.ResponseWriter, r 
 		slices.Sort(methods)
 		allow := strings.Join(methods, ", ")
 		w.Header().Set("Allow", allow)
-		q.running, q.w, q.r = running, w, r
-		q.permit = &caller.Permit{Service: running, Actor: item.Actor{Origin: q.origin, Client: q.Client(r)}}
+		q.w, q.r, q.permit = w, r, q.Nobody(running, r, q.origin)
 		return q.refuse(r.Context(), caller.Refuse(http.StatusMethodNotAllowed, item.BadRequest, "use "+allow))
 	}
 	return q.Admit(running, w, r, q.origin, q.authenticate, func(p *caller.Permit, w http.ResponseWriter, r *http.Request) error {
-		q.running, q.w, q.r, q.permit = running, w, r, p
+		q.w, q.r, q.permit = w, r, p
 		return q.attempt(r.Context(), action)
 	})
 }
@@ -201,21 +199,12 @@ func (q *itemsRequest) admit(rights []access.Right) (refused *caller.Refusal) {
 	return refused
 }
 
-// again authenticates the caller again, after the form was read. It needs these aliases too.
-func (q *itemsRequest) again(ctx context.Context, right access.Right, aliases ...string) *caller.Refusal {
-	_, _, release, refused := q.permit.Again(ctx, q.kind, []access.Right{right}, append(aliases, q.alias.Name)...)
-	if refused == nil {
-		release()
-	}
-	return refused
-}
-
 // findAlias returns an alias that the account may use.
 func (q *itemsRequest) findAlias(name string) (*item.Alias, *caller.Refusal) {
 	if !q.permit.Account.Allows(name) { // it must not learn which aliases exist
 		return nil, caller.Refuse(http.StatusForbidden, item.Forbidden, "the account may not use the alias "+quoted(name))
 	}
-	alias, known := q.running.Alias(q.kind, name)
+	alias, known := q.permit.Service.Alias(q.kind, name)
 	if !known {
 		return nil, caller.Refuse(http.StatusNotFound, item.BadRequest, "unknown alias "+quoted(name))
 	}
@@ -249,7 +238,7 @@ func (q *itemsRequest) refuse(ctx context.Context, refused *caller.Refusal) erro
 
 // fail responds with a failure.
 func (q *itemsRequest) fail(ctx context.Context, status int, failure *item.Failure) error {
-	q.running.Observer().Failed(ctx, itemsEndpoint, strconv.Itoa(status))
+	q.permit.Service.Observer().Failed(ctx, itemsEndpoint, strconv.Itoa(status))
 	if q.r.Method != http.MethodGet && q.r.Method != http.MethodHead && !q.reported {
 		q.reportRefused(ctx, failure)
 	}
@@ -311,7 +300,7 @@ func (q *itemsRequest) list(ctx context.Context) error {
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, maxListTime)
 	defer cancel()
-	page, err := q.running.ListItems(ctx, query)
+	page, err := q.permit.Service.ListItems(ctx, query)
 	if err != nil {
 		return q.failed(ctx, "list the items", err)
 	}
@@ -463,7 +452,7 @@ func (q *itemsRequest) addFacts(ctx context.Context, answers []itemAnswer, infos
 		stored[q.alias.Filename(info.Key)] = info
 	}
 	group := guard.NewGroup(atOnce)
-	maker := q.running.Uploader().Derived
+	maker := q.permit.Service.Uploader().Derived
 	for i := range answers {
 		group.Go(func() (err error) {
 			answers[i].Facts, err = maker.StoredFacts(ctx, q.alias, q.baseURL, stored[answers[i].Filename], q.permit.Actor.Owner(), inList)

@@ -38,7 +38,7 @@ func (q *itemsRequest) replace(ctx context.Context) error {
 	if !q.alias.MayBeItem(q.address.Filename) {
 		return q.failed(ctx, "", fs.ErrNotExist)
 	}
-	limits := q.running.Limits()
+	limits := q.permit.Service.Limits()
 	if q.r.ContentLength > limits.MaxBody {
 		return q.refuse(ctx, caller.Refuse(
 			http.StatusRequestEntityTooLarge, item.TooLarge, "the request is larger than "+bytesize.Format(limits.MaxBody),
@@ -51,7 +51,7 @@ func (q *itemsRequest) replace(ctx context.Context) error {
 	req := upload.Replacement{
 		Request: q.writeRequest(access.Replace, q.address.Alias), Filename: q.address.Filename, Matches: matches, Stored: stored,
 	}
-	uploader := q.running.Uploader()
+	uploader := q.permit.Service.Uploader()
 	if failures := uploader.PrecheckReplacement(ctx, req, max(q.r.ContentLength, 0)); failures != nil { // the body need not be read
 		return q.uploadFailed(ctx, failures)
 	}
@@ -76,7 +76,7 @@ func (q *itemsRequest) replace(ctx context.Context) error {
 // another one. The caller must call stop.
 func (q *itemsRequest) body() (body io.Reader, stop func(), refused *caller.Refusal) {
 	httpx.Watch(q.r)
-	limits := q.running.Limits()
+	limits := q.permit.Service.Limits()
 	timed, stop := httpx.NewTimedBody(q.w, q.r.Body, limits.MaxUploadTime)
 	body, refused = q.permit.Repetition.Match(http.MaxBytesReader(q.w, timed, limits.MaxBody), "")
 	return body, stop, refused
@@ -109,7 +109,7 @@ func (q *itemsRequest) writeRequest(right access.Right, alias string) upload.Req
 // uploadFailed responds with failures that the uploader has reported.
 func (q *itemsRequest) uploadFailed(ctx context.Context, failures item.Failures) error {
 	status := httpx.StatusOf(failures)
-	q.running.Observer().Failed(ctx, itemsEndpoint, strconv.Itoa(status))
+	q.permit.Service.Observer().Failed(ctx, itemsEndpoint, strconv.Itoa(status))
 	return httpx.Refuse(q.w, q.r, q.Log, status, failures)
 }
 
@@ -132,7 +132,7 @@ func (q *itemsRequest) transfer(ctx context.Context) error {
 	}
 	to, refused := q.findAlias(q.toAlias)
 	if refused == nil {
-		refused = q.again(ctx, right, to.Name)
+		_, refused = q.permit.CheckAgain(ctx, q.kind, []access.Right{right}, q.alias.Name, to.Name)
 	}
 	if refused != nil {
 		return q.refuse(ctx, refused)
@@ -149,7 +149,7 @@ func (q *itemsRequest) transfer(ctx context.Context) error {
 		return q.refuse(ctx, refused)
 	}
 	defer ended()
-	items, failures := q.running.Uploader().Transfer(ctx, upload.Transfer{
+	items, failures := q.permit.Service.Uploader().Transfer(ctx, upload.Transfer{
 		Request: q.writeRequest(right, to.Name), From: q.alias, Filename: q.address.Filename,
 		To: q.move.To, New: q.move.New, Copy: q.move.Copy, Matches: matches,
 	})
@@ -212,5 +212,5 @@ func (q *itemsRequest) reportRefused(ctx context.Context, failure *item.Failure)
 			op.Transfer.From, op.Alias = q.alias, q.toAlias
 		}
 	}
-	q.running.Observer().Refused(ctx, op, item.Failures{failure})
+	q.permit.Service.Observer().Refused(ctx, op, item.Failures{failure})
 }

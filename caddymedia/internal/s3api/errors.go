@@ -82,7 +82,7 @@ func storageError(doing string, err error) *Error {
 	case item.BadRequest:
 		return errorOf(incompleteBody, failure.Message)
 	case item.Unavailable, item.NoSpace:
-		return errorOf(kinds[failure.Reason], failure.Message)
+		return errorOf(kindOf(failure.Reason), failure.Message)
 	default:
 		return errorOf(internalError, failure.Message)
 	}
@@ -110,12 +110,20 @@ var kinds = map[item.Reason]errorKind{
 	item.NoSpace: noSpace, item.Missing: noSuchKey, item.Changed: preconditionFailed,
 }
 
+// kindOf returns the code of a reason.
+func kindOf(reason item.Reason) errorKind {
+	if kind, known := kinds[reason]; known {
+		return kind
+	}
+	return internalError
+}
+
 // refusalError returns the error for a refusal.
 func refusalError(refused *caller.Refusal) *Error {
 	if failed, ok := errors.AsType[*Error](refused.Err); ok {
 		return failed
 	}
-	return errorOf(kinds[refused.Reason], refused.Message)
+	return errorOf(kindOf(refused.Reason), refused.Message)
 }
 
 // failure returns the error for the failures of an upload, and logs those that are not the caller's
@@ -126,10 +134,7 @@ func (q *request) failure(failures item.Failures) *Error {
 	if failed, ok := errors.AsType[*Error](first.Err); ok {
 		return failed
 	}
-	kind, known := kinds[first.Reason]
-	if !known {
-		kind = internalError
-	}
+	kind := kindOf(first.Reason)
 	if kind.status >= http.StatusInternalServerError {
 		q.Log.Error(first.Message, "status", kind.status, "error", first.Err)
 	}

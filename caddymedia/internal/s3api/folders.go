@@ -148,11 +148,10 @@ func (q *request) makeFolder(rights []access.Right, create access.Right) (storag
 		return none, refusalError(refused)
 	}
 	defer ended()
-	now, _, release, refused := q.permit.Again(q.ctx, q.alias.Kind, rights, q.alias.Name)
+	now, refused := q.permit.CheckAgain(q.ctx, q.alias.Kind, rights, q.alias.Name)
 	if refused != nil {
 		return none, refusalError(refused)
 	}
-	release()
 	key := q.alias.MarkerKey(folder)
 	info, err := item.Stat(q.ctx, q.alias.Storage, key)
 	isNew := err == nil && info.Key == ""

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -313,15 +312,10 @@ func (q *request) deleteObjects() *Error {
 	if len(sent.Objects) > maxDeleted || len(sent.Objects) == 0 {
 		return errorOf(malformedXML, "there are no keys, or more than 1,000")
 	}
-	_, _, release, refused := q.permit.Again(q.ctx, q.alias.Kind, []access.Right{access.Delete}, q.alias.Name)
-	if refused != nil {
+	if _, refused := q.permit.CheckAgain(q.ctx, q.alias.Kind, []access.Right{access.Delete}, q.alias.Name); refused != nil {
 		return refusalError(refused)
 	}
-	release()
-	first := map[deletedObject]int{} // a client may name one twice
-	for i, object := range slices.Backward(sent.Objects) {
-		first[object] = i
-	}
+	first := service.FirstOf(sent.Objects)
 	outcomes := q.running.DeleteSet(q.ctx, q.alias, q.permit.Actor, len(sent.Objects), func(i int) (removed bool, err error) {
 		object := sent.Objects[i]
 		if first[object] != i {

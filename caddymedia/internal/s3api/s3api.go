@@ -248,9 +248,9 @@ func (q *request) authenticate() *Error {
 	return q.admitVisitor()
 }
 
-// verify returns the account of the signature, according to a service, and the ticket that it is in
-// a query. Wrong signatures are not throttled: nobody guesses a secret of 16 bytes, and a client
-// that is refused for those of its neighbours would be shut out.
+// verify returns the account of the signature, according to a service, and the ticket of a
+// signature in the query. Wrong signatures are not throttled: a secret of 16 bytes cannot be
+// guessed, and a throttle by network would shut out the neighbours of an attacker.
 func (q *request) verify(_ context.Context, running *service.Service) (who access.Caller, refused *caller.Refusal) {
 	account, known := running.Issuer().Account(q.signature.accessKey)
 	if !known {

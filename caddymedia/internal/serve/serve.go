@@ -370,8 +370,8 @@ var inlineTypes = map[string]bool{
 	"application/pdf": true, "text/plain": true,
 }
 
-// isShown reports whether a browser may show an object of the target in place of saving it. Content
-// that nobody has looked at is saved.
+// isShown reports whether a browser may show an object of the target in place of saving it.
+// Unchecked content is saved.
 func (t target) isShown(info storagedrivers.Info) bool {
 	return !t.isOpaque() && inline(mediaType(info))
 }

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 
 	"github.com/caddymedia/media/caddymedia/internal/item"
@@ -23,6 +24,15 @@ type Deletion struct {
 	Actor  item.Actor
 	// Failure is why the request was refused, or why some items of a set are left; nil otherwise.
 	Failure *item.Failure
+}
+
+// FirstOf returns the first index of each of the items of a set, which a request may name twice.
+func FirstOf[T comparable](items []T) map[T]int {
+	first := make(map[T]int, len(items))
+	for i, named := range slices.Backward(items) {
+		first[named] = i
+	}
+	return first
 }
 
 // ErrNamedTwice means that a set has an item twice. The first one is deleted.

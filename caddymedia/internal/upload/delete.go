@@ -83,6 +83,18 @@ func removeFound(ctx context.Context, d Deletion, removed *Item) error {
 	case d.Matches != nil && !d.Matches(found):
 		return item.ErrOther
 	}
+	var variant storagedrivers.Info
+	if a.MayHaveVariant(removed.Filename) {
+		if variant, err = statIfValid(ctx, a, a.VariantKey(removed.Filename)); err != nil {
+			return err
+		}
+	}
+	if found.Key == "" && variant.Key == "" {
+		return fs.ErrNotExist
+	}
+	if removed.Size = found.Size; variant.Key != "" {
+		removed.WebP = removed.FullPath + render.Suffix
+	}
 	var removals []storagedrivers.Change
 	if a.StoresRenditions(removed.Filename) {
 		stored, err := a.StoredRenditions(ctx, removed.Filename)
@@ -93,27 +105,10 @@ func removeFound(ctx context.Context, d Deletion, removed *Item) error {
 			removals = append(removals, storagedrivers.Change{Key: key})
 		}
 	}
-	exists := false
-	add := func(info storagedrivers.Info) {
-		removals = append(removals, storagedrivers.Change{Key: info.Key, Options: storagedrivers.PutOptions{IfMatch: info.ETag}})
-		exists = true
-	}
-	if a.MayHaveVariant(removed.Filename) {
-		variant, err := statIfValid(ctx, a, a.VariantKey(removed.Filename))
-		if err != nil {
-			return err
+	for _, info := range []storagedrivers.Info{variant, found} { // in the order of their removal
+		if info.Key != "" {
+			removals = append(removals, storagedrivers.Change{Key: info.Key, Options: storagedrivers.PutOptions{IfMatch: info.ETag}})
 		}
-		if variant.Key != "" {
-			removed.WebP = removed.FullPath + render.Suffix
-			add(variant)
-		}
-	}
-	if found.Key != "" {
-		removed.Size = found.Size
-		add(found)
-	}
-	if !exists {
-		return fs.ErrNotExist
 	}
 	// The end of the request does not stop a deletion half-way. The storage bounds each removal.
 	_, err = a.Storage.Commit(context.WithoutCancel(ctx), removals...)

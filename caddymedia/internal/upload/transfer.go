@@ -213,11 +213,7 @@ func (b *batch) closeSource(source io.Closer) {
 
 // stat returns the item; the zero Info if there is none.
 func (t *Transfer) stat(ctx context.Context) (storagedrivers.Info, error) {
-	info, err := item.Stat(ctx, t.From.Storage, t.From.Key(t.Filename))
-	if errors.Is(err, storagedrivers.ErrInvalidKey) {
-		return storagedrivers.Info{}, nil
-	}
-	return info, err
+	return statIfValid(ctx, t.From, t.From.Key(t.Filename))
 }
 
 // isItself reports whether the item would be stored onto itself, and stays unchanged then.

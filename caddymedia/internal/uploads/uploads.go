@@ -80,16 +80,30 @@ type uploadRequest struct {
 // before it reads the body.
 func (u *uploadRequest) serve(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
-	method, otherwise := http.MethodPost, "use POST: "+fmt.Sprintf(formWanted, caller.UploadPath+u.kind.Name())
+	method := http.MethodPost
 	if u.put != nil {
-		method, otherwise = http.MethodPut, "use PUT, with the file as the body"
+		method = http.MethodPut
 	}
 	if r.Method != method {
 		w.Header().Set("Allow", method)
-		nobody := &caller.Permit{Service: running, Actor: item.Actor{Origin: u.origin, Client: u.Client(r)}}
-		return u.refuseUnread(nobody, w, r, u.request(nobody, r), caller.Refuse(http.StatusMethodNotAllowed, item.BadRequest, otherwise))
+		nobody := u.Nobody(running, r, u.origin)
+		return u.refuseUnread(nobody, w, r, u.request(nobody, r), u.otherMethod())
 	}
 	return u.Admit(running, w, r, u.origin, u.authenticate, u.store)
+}
+
+// otherMethod returns the refusal of a request with another method.
+func (u *uploadRequest) otherMethod() *caller.Refusal {
+	message := "use PUT, with the file as the body"
+	if u.put == nil {
+		message = "use POST: " + u.wanted()
+	}
+	return caller.Refuse(http.StatusMethodNotAllowed, item.BadRequest, message)
+}
+
+// wanted says how a client of forms sends a file.
+func (u *uploadRequest) wanted() string {
+	return fmt.Sprintf(formWanted, caller.UploadPath+u.kind.Name())
 }
 
 // store is serve for one attempt at the request.
@@ -253,7 +267,7 @@ func (u *uploadRequest) boundary(r *http.Request, query url.Values) (boundary st
 		return bad(http.StatusUnsupportedMediaType, "the body must be multipart/form-data: quote the boundary in the Content-Type")
 	}
 	if err != nil || mediaType != "multipart/form-data" {
-		return bad(http.StatusUnsupportedMediaType, "the body must be multipart/form-data: "+fmt.Sprintf(formWanted, caller.UploadPath+u.kind.Name()))
+		return bad(http.StatusUnsupportedMediaType, "the body must be multipart/form-data: "+u.wanted())
 	}
 	if boundary = params["boundary"]; boundary == "" || len(boundary) > maxBoundary {
 		return bad(http.StatusBadRequest, "the boundary of the form is missing or too long")
