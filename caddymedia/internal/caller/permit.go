@@ -16,7 +16,8 @@ import (
 )
 
 // Permit is the authenticated caller of a request: an account, or a ticket, a user or a presigned
-// address with a part of its rights. An endpoint calls [Permit.Again] right before something changes.
+// address with a part of its rights. An endpoint calls [Permit.Again] right before something
+// changes.
 type Permit struct {
 	access.Caller
 	// Actor is the caller as it is recorded, and as it shares what is bounded.
@@ -41,8 +42,8 @@ func (g *Gate) Permit(running *service.Service, r *http.Request, origin item.Ori
 	return p
 }
 
-// Nobody returns the permit of a request that is refused before its caller is authenticated. It only
-// names the client.
+// Nobody returns the permit of a request that is refused before its caller is authenticated. It
+// only names the client.
 func (g *Gate) Nobody(running *service.Service, r *http.Request, origin item.Origin) *Permit {
 	return &Permit{gate: g, Service: running, Actor: item.Actor{Origin: origin, Client: g.Client(r)}}
 }
