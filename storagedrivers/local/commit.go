@@ -150,7 +150,7 @@ func (c *commit) single() error {
 	var err error
 	if s.Do == create {
 		dir, err = c.create(s)
-	} else if dir, err = f.openDir(s.Key); err == nil {
+	} else if dir, err = f.openExisting(path.Dir(s.Key)); err == nil {
 		err = c.replace(s, dir)
 	} else if errors.Is(err, fs.ErrNotExist) {
 		err = errOutdated

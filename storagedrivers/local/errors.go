@@ -45,10 +45,11 @@ func sentinelOf(err error) error {
 	return systemSentinel(err)
 }
 
-// mapFolderError is mapError for a folder of a key. A file in its path makes the key invalid.
+// mapFolderError is mapError for a folder of a key. A file in its path makes the key invalid; it
+// does not mean that the key is taken.
 func mapFolderError(err error) error {
 	if errors.Is(err, fs.ErrExist) || isNotDir(err) {
-		return fmt.Errorf("%w: %w", storagedrivers.ErrInvalidKey, err)
+		return fmt.Errorf("%w: %v", storagedrivers.ErrInvalidKey, err) //nolint:errorlint // no fs.ErrExist
 	}
 	return mapError(err)
 }

@@ -36,6 +36,13 @@ func TestMapError(t *testing.T) {
 		test.Is(t, got, want, errno)
 	}
 	test.Is(t, mapReadError(&fs.PathError{Op: "open", Path: "x", Err: syscall.ENOTDIR}), fs.ErrNotExist, "below a file")
+	for _, errno := range []syscall.Errno{syscall.ENOTDIR, syscall.EEXIST} {
+		got := mapFolderError(&fs.PathError{Op: "mkdir", Path: "x", Err: errno})
+		test.Is(t, got, storagedrivers.ErrInvalidKey, errno)
+		if errors.Is(got, fs.ErrExist) {
+			t.Errorf("%v: a key below a file is also taken", errno)
+		}
+	}
 }
 
 // TestMissingPermission: the cause names the folder and the system user, the error does not.
