@@ -1,8 +1,8 @@
 // Acting on many items and on folders.
-import { accessible, announced, assert, facts, focused, open, run, shot } from './lib.mjs';
+import { accessible, announced, assert, facts, focused, open, run, shot, visit } from './lib.mjs';
 
 const base = '#/items/img/content';
-const at = (folder) => `${facts.panel}${base}/${folder}`;
+const at = (folder) => `${base}/${folder}`;
 const bar = (page) => page.getByRole('region', { name: 'Selection' });
 const act = (page, name) => bar(page).getByRole('button', { name }).click();
 const image = (n) => `image-${String(n).padStart(4, '0')}.jpg`;
@@ -32,7 +32,7 @@ await run(async () => {
 async function thousand(page) {
 	const requests = [];
 	page.on('request', (request) => request.method() !== 'GET' && requests.push(request));
-	await page.goto(at('all'));
+	await visit(page, at('all'));
 	await box(page, 0).check();
 	await act(page, 'Select all shown');
 	await act(page, 'Select the rest');
@@ -80,7 +80,7 @@ async function stopped(page) {
 
 	const selectAll = async () => {
 		await page.goto('about:blank');
-		await page.goto(at('all'));
+		await visit(page, at('all'));
 		await box(page, 0).check();
 		await act(page, 'Select all shown');
 		await act(page, 'Select the rest');
@@ -107,7 +107,7 @@ async function stopped(page) {
 	// A move: those under way end, and the others stay selected.
 	const startMove = async () => {
 		await page.goto('about:blank');
-		await page.goto(at('few'));
+		await visit(page, at('few'));
 		await tiles(page).first().waitFor();
 		await page.keyboard.press('Control+a');
 		await act(page, 'Move');
@@ -138,7 +138,7 @@ async function stopped(page) {
 	// A folder needs some requests.
 	const deleteOld = async () => {
 		await page.goto('about:blank');
-		await page.goto(`${facts.panel}${base}`);
+		await visit(page, base);
 		await page.getByRole('button', { name: 'Delete folder old' }).click();
 		await page.keyboard.type('old');
 		await page.keyboard.press('Enter');
@@ -162,7 +162,7 @@ async function stopped(page) {
 
 /** Items that fail are shown by name, and stay selected. */
 async function failing(page) {
-	await page.goto(at('few'));
+	await visit(page, at('few'));
 	await box(page, 0).check();
 	await box(page, 1).check();
 	await page.evaluate(() => fetch('api/items/img/content/few/image-0000.jpg', { method: 'DELETE' }).then((answer) => answer.text()));
@@ -179,7 +179,7 @@ async function failing(page) {
 
 /** The key Delete asks, and the focus goes to the next item. */
 async function oneByKey(page) {
-	await page.goto(at('all'));
+	await visit(page, at('all'));
 	await page.getByRole('link', { name: image(1) }).focus();
 	await page.keyboard.press('Delete');
 	await confirm(page, `Delete “${image(1)}”?`, 'Delete 1 item');
@@ -189,7 +189,7 @@ async function oneByKey(page) {
 
 async function moving(page) {
 	// The same folder in other letters: the item stays in the list.
-	await page.goto(at('few'));
+	await visit(page, at('few'));
 	await box(page, 3).check();
 	await act(page, 'Move');
 	await dialog(page, 'Move 1 item').getByLabel('Folder', { exact: true }).fill('FÉW');
@@ -201,7 +201,7 @@ async function moving(page) {
 	assert.equal(await status(`few/${image(3)}`), 200);
 	await page.goto('about:blank');
 
-	await page.goto(at('few'));
+	await visit(page, at('few'));
 	await box(page, 2).check();
 	await box(page, 6).click({ modifiers: ['Shift'] });
 	await act(page, 'Move');
@@ -230,7 +230,7 @@ async function moving(page) {
 	await page.getByText('5 items.').waitFor();
 
 	// From a search: they are found under their new names, which are not selected.
-	await page.goto(`${at('new')}?search=image-`);
+	await visit(page, `${at('new')}?search=image-`);
 	await page.getByText('Found 5 items.').waitFor();
 	await page.keyboard.press('Control+a');
 	await act(page, 'Move');
@@ -241,8 +241,7 @@ async function moving(page) {
 	assert.equal(await bar(page).count(), 0, 'a selection of old names');
 
 	// To another alias, from a search in which a name occurs twice.
-	await page.goto(`${facts.panel}${base}?search=${image(0)}`);
-	await page.getByText(`Search for “${image(0)}”`).waitFor(); // the page before is a search too
+	await visit(page, `${base}?search=${image(0)}`);
 	await page.getByText(/^Found \d+ items?\.$/).waitFor();
 	const found = await tiles(page).count();
 	await page.keyboard.press('Control+a');
@@ -257,7 +256,7 @@ async function moving(page) {
 }
 
 async function addresses(page) {
-	await page.goto(at('few'));
+	await visit(page, at('few'));
 	await box(page, 7).check();
 	await box(page, 9).check();
 	await act(page, 'Copy addresses');
@@ -294,7 +293,7 @@ async function downloading(page) {
 
 /** Addresses of private items are signed, if they are not too many. */
 async function signed(page) {
-	await page.goto(`${facts.panel}#/items/img/secret`);
+	await visit(page, '#/items/img/secret');
 	await page.reload(); // with a clipboard again
 	await box(page, 0).check();
 	await box(page, 1).check();
@@ -310,7 +309,7 @@ async function signed(page) {
 }
 
 async function folders(page) {
-	await page.goto(`${facts.panel}${base}`);
+	await visit(page, base);
 	await page.getByRole('link', { name: 'old', exact: true }).hover();
 	await shot(page, 'folders', false);
 	await page.getByRole('button', { name: 'Delete folder old' }).click();
@@ -330,7 +329,7 @@ async function folders(page) {
 }
 
 async function newFolder(page) {
-	await page.goto(at('few'));
+	await visit(page, at('few'));
 	await page.getByRole('link', { name: 'below', exact: true }).waitFor(); // the page shows few
 	await page.getByRole('button', { name: 'New folder' }).click();
 	const asked = dialog(page, 'New folder');

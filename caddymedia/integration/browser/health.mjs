@@ -1,7 +1,7 @@
 // The notice about unsaved changes, the download, the Caddyfile, a server that fails and recovers, the use of the
 // storages and the last changes.
 import { readFile } from 'node:fs/promises';
-import { accessible, announced, assert, facts, focused, open, run, shot } from './lib.mjs';
+import { accessible, announced, assert, facts, focused, open, run, shot, visit } from './lib.mjs';
 
 await run(async () => {
 	const page = await open();
@@ -49,7 +49,7 @@ await run(async () => {
 	await refreshed.waitFor();
 
 	// Input made meanwhile can be saved afterwards.
-	await page.goto(`${facts.panel}#/storages/archive`);
+	await visit(page, '#/storages/archive');
 	await page.getByLabel('Sub folder format', { exact: true }).fill('%Y/kept');
 	await page.context().setOffline(true);
 	await page.getByRole('button', { name: 'Save', exact: true }).click();
@@ -179,11 +179,11 @@ async function moved(page) {
 	await dialog.getByRole('button', { name: 'Save and hide them' }).click();
 	await page.getByRole('heading', { level: 1, name: 'Aliases' }).waitFor();
 
-	await page.goto(`${facts.panel}#/aliases/img/content`); // with nothing to hide it does not ask
+	await visit(page, '#/aliases/img/content'); // with nothing to hide it does not ask
 	await page.getByLabel('Storage', { exact: true }).selectOption('default');
 	await page.getByRole('button', { name: 'Save', exact: true }).click();
 	await page.getByRole('heading', { level: 1, name: 'Aliases' }).waitFor();
-	await page.goto(`${facts.panel}#/health`);
+	await visit(page, '#/health');
 	const first = page.getByRole('list', { name: 'Last changes' }).getByRole('listitem').first();
 	await first.filter({ hasText: /^Changed image alias content/ }).getByText(/^admin in the panel, /).waitFor();
 	await first.getByText('storage', { exact: true }).waitFor();
@@ -233,7 +233,7 @@ async function looks() {
 			const page = await open({ width, height, dark });
 			await page.route('**/api/usage', (route) => route.fulfill({ json: usage }));
 			await page.route('**/api/changes', (route) => route.fulfill({ json: { since: new Date(Date.now() - 864e5).toISOString(), changes } }));
-			await page.goto(`${facts.panel}#/health`);
+			await visit(page, '#/health');
 			await page.getByText('Counting content (images): 1,357,000 objects so far. 2 aliases to go.').waitFor();
 			await page.getByText('at least 3,234,567').first().waitFor();
 			await page.getByText('180 earlier changes').click();

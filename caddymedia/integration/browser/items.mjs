@@ -1,5 +1,5 @@
 // Browsing items: as a list, by search, by address, back and forth.
-import { accessible, assert, facts, focused, announced, open, run, shot, wheelUntil, uploading } from './lib.mjs';
+import { accessible, announced, assert, facts, focused, open, run, shot, uploading, visit, wheelUntil } from './lib.mjs';
 
 await run(async () => {
 	const page = await open({ route: '#/items/img/content/all' });
@@ -102,7 +102,7 @@ async function orders(page) {
 	const table = page.getByRole('table', { name: 'Items' });
 	const first = table.getByRole('link').first();
 	const order = page.getByLabel('Order', { exact: true });
-	await page.goto(`${facts.panel}#/items/img/content/all`);
+	await visit(page, '#/items/img/content/all');
 	await order.selectOption('Name, reversed');
 	await table.getByRole('link', { name: 'oldest.jpg' }).waitFor();
 	assert.equal(await first.innerText(), 'oldest.jpg');

@@ -51,6 +51,13 @@ export async function open({ width = 1280, height = 900, dark = false, user = fa
 	return page;
 }
 
+/** Shows the page of a route, such as '#/health', in place of another one: until then the one before is shown. */
+export async function visit(page, route) {
+	await page.evaluate(() => document.querySelector('main h1')?.setAttribute('data-before', ''));
+	await page.goto(facts.panel + route);
+	await page.locator('main h1:not([data-before])').waitFor();
+}
+
 /** Logs in on the panel's own page. */
 export async function fillLogin(page, user, password) {
 	await page.getByLabel('User').fill(user);

@@ -1,5 +1,5 @@
 // A folder with many images is shown page by page.
-import { accessible, assert, facts, focused, open, run, shot, wheelUntil } from './lib.mjs';
+import { accessible, assert, facts, focused, open, run, shot, visit, wheelUntil } from './lib.mjs';
 
 const { folder, count, late } = facts.more;
 
@@ -10,7 +10,7 @@ await run(async () => {
 	const previews = () => asked.filter((path) => path.includes('/api/preview/')).length;
 	const items = page.locator('main').getByRole('link', { name: /\.jpg/ });
 
-	await page.goto(`${facts.panel}#/items/img/content/${folder}`);
+	await visit(page, `#/items/img/content/${folder}`);
 	await items.first().waitFor();
 	const first = await items.count();
 	assert.ok(first > 0 && first <= 200, `${first} of ${count} items at once`);
@@ -47,11 +47,11 @@ await run(async () => {
 	await shot(page, 'refused-order', false);
 
 	// It is not tried again on the next visit, which says so.
-	await page.goto(`${facts.panel}#/items/file/content`);
+	await visit(page, '#/items/file/content');
 	await page.getByRole('heading', { name: 'Nothing here yet' }).waitFor();
 	const ordered = [];
 	page.on('request', (request) => request.url().includes('order=') && ordered.push(request.url()));
-	await page.goto(`${facts.panel}#/items/img/content/${folder}`);
+	await visit(page, `#/items/img/content/${folder}`);
 	await items.first().waitFor();
 	await page.getByText(/^The items are shown by name: the list has more than 10,000 items/).waitFor();
 	assert.deepEqual(ordered, []);
@@ -94,7 +94,7 @@ async function kept(page, items) {
 			await page.evaluate(() => new Promise(requestAnimationFrame));
 		}
 	};
-	await page.goto(`${facts.panel}#/items/img/content`);
+	await visit(page, '#/items/img/content');
 	await page.getByText('1 folder.').waitFor();
 	await page.getByRole('link', { name: folder, exact: true }).click();
 	await items.first().waitFor();
@@ -148,7 +148,7 @@ async function slowPage(page) {
 	const bar = page.getByRole('region', { name: 'Selection' });
 	await page.setViewportSize({ width: 1280, height: 600 }); // the second page is out of reach
 	await page.goto('about:blank');
-	await page.goto(`${facts.panel}#/items/img/content/${folder}`);
+	await visit(page, `#/items/img/content/${folder}`);
 	await page.getByText('60 items shown').waitFor();
 	let release;
 	const held = new Promise((done) => { release = done; });

@@ -1,6 +1,6 @@
 // Items with unusual names: each is found, opened, copied and renamed, and none is wider than its page. HTML in
 // a name is shown as text everywhere.
-import { accessible, assert, closed, controls, facts, item, open, run, shot, text } from './lib.mjs';
+import { accessible, assert, closed, controls, facts, item, open, run, shot, text, visit } from './lib.mjs';
 
 const { names, folder, root } = facts.more;
 
@@ -79,7 +79,7 @@ async function narrow(width, dark) {
 		await page.keyboard.press('Escape');
 		await closed(page);
 	}
-	await page.goto(`${facts.panel}#/health`);
+	await visit(page, '#/health');
 	await page.getByRole('heading', { name: 'Last changes' }).waitFor();
 	await accessible(page, `the health page at ${width}`);
 	await shot(page, `${width}-health`);
@@ -89,7 +89,7 @@ async function narrow(width, dark) {
 async function hostile(page) {
 	const { link } = controls(page);
 	const name = names.find((each) => each.includes('<img'));
-	await page.goto(`${facts.panel}#/items/file/exact`);
+	await visit(page, '#/items/file/exact');
 	await link(folder).click();
 	await page.getByRole('button', { name: 'List', exact: true }).click();
 	await link(name).click();
@@ -101,7 +101,7 @@ async function hostile(page) {
 	await page.getByText(`No name here contains “${name}”.`).waitFor();
 	await link('Storages').click();
 	await page.getByText(root).waitFor();
-	await page.goto(`${facts.panel}#/items/file/exact`);
+	await visit(page, '#/items/file/exact');
 	await page.getByLabel('Files to upload').setInputFiles(text(`${name}.php`));
 	await page.getByText(/\.php is not accepted/).first().waitFor();
 	assert.equal(await page.locator('main script, main img:not([src^="api/"]), main iframe').count(), 0);

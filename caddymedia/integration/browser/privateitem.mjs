@@ -1,5 +1,5 @@
 // An alias is made private in its form, and its item is opened and copied by a signed address.
-import { accessible, announced, assert, facts, open, run, shot } from './lib.mjs';
+import { accessible, announced, assert, facts, open, run, shot, visit } from './lib.mjs';
 
 /** As in an attribute. */
 const escaped = (address) => address.replaceAll('&', '&#38;');
@@ -21,7 +21,7 @@ await run(async () => {
 	await announced(page, 'The image alias “content” is saved.');
 
 	await page.getByRole('listitem').filter({ hasText: 'content' }).getByText('private', { exact: true }).first().waitFor();
-	await page.goto(`${facts.panel}#/items/img/content`);
+	await visit(page, '#/items/img/content');
 	await page.getByRole('list', { name: 'Items' }).getByRole('listitem').filter({ hasText: 'tree.jpg' }).getByText('Private').waitFor();
 	await page.getByRole('main').getByRole('link', { name: /tree\.jpg/ }).click();
 	const item = page.getByRole('dialog', { name: 'tree.jpg' });

@@ -1,5 +1,5 @@
 // The renditions of an image alias are added, changed, renamed and removed in its form.
-import { accessible, announced, assert, facts, focused, open, run, shot } from './lib.mjs';
+import { accessible, announced, assert, facts, focused, open, run, shot, visit } from './lib.mjs';
 
 await run(async () => {
 	const page = await open({ route: '#/aliases/img/content' });
@@ -63,7 +63,7 @@ await run(async () => {
 	assert.deepEqual(await configured(), { small: { width: 320, height: 240, fit: 'cover' } });
 
 	// The details of an image have its address.
-	await page.goto(`${facts.panel}#/items/img/content`);
+	await visit(page, '#/items/img/content');
 	const thumbnail = page.getByRole('img', { name: 'Preview of tree.jpg' });
 	await thumbnail.waitFor();
 	await page.waitForFunction((img) => img.complete, await thumbnail.elementHandle());
@@ -84,7 +84,7 @@ await run(async () => {
 	await shot(page, 'item', false);
 	await page.keyboard.press('Escape');
 	await page.waitForFunction(() => location.hash === '#/items/img/content');
-	await page.goto(`${facts.panel}#/aliases`);
+	await visit(page, '#/aliases');
 
 	// A change by another administrator is not lost.
 	await edit();

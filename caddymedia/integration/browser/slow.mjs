@@ -1,5 +1,5 @@
 // Slow answers about an item: they arrive when the dialog is closed or shows another item.
-import { accessible, announced, assert, closed, drop, facts, focused, item, open, run, shot, uploading } from './lib.mjs';
+import { accessible, announced, assert, closed, drop, facts, focused, item, open, run, shot, uploading, visit } from './lib.mjs';
 
 const jpeg = Buffer.from(facts.more.jpeg, 'base64');
 const listed = (page, name) => page.getByRole('main').getByRole('link', { name: new RegExp(`\\b${name}`), includeHidden: true });
@@ -98,7 +98,7 @@ async function cancelledLate(page) {
 	await item(page, 'Leave without saving?').getByRole('button', { name: 'Leave' }).click();
 	await page.getByRole('heading', { level: 1, name: 'Accounts' }).waitFor();
 	await release();
-	await page.goto(`${facts.panel}#/items/img/photos`);
+	await visit(page, '#/items/img/photos');
 	await show(page, 'd.jpg').then((shown) => shown.getByText('323 × 240').waitFor());
 	await page.keyboard.press('Escape');
 	await closed(page);
@@ -139,7 +139,7 @@ async function loggedOut(page) {
 
 /** The end of an upload takes the focus from nothing, and a list without the file is not loaded again. */
 async function uploadEnds(page) {
-	await page.goto(`${facts.panel}#/items/img/photos`);
+	await visit(page, '#/items/img/photos');
 	await uploading(page).into('/');
 	await listed(page, 'c.jpg').focus();
 	await drop(page, page.getByRole('main'), [{ name: 'new.jpg', type: 'image/jpeg', content: facts.more.jpeg }]);
