@@ -3,7 +3,7 @@ package main
 
 import (
 	_ "github.com/caddymedia/media/caddymedia"
-	"github.com/caddymedia/media/caddymedia/internal/program"
+	"github.com/caddymedia/media/caddymedia/internal/caddy/program"
 )
 
 func main() { program.Main() }

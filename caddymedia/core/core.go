@@ -6,8 +6,8 @@ package core
 
 import (
 	// The parts that register themselves with Caddy.
-	_ "github.com/caddymedia/media/caddymedia/internal/adminapi"
-	_ "github.com/caddymedia/media/caddymedia/internal/panel"
-	_ "github.com/caddymedia/media/caddymedia/internal/plugin"
+	_ "github.com/caddymedia/media/caddymedia/internal/caddy/adminapi"
+	_ "github.com/caddymedia/media/caddymedia/internal/caddy/panel"
+	_ "github.com/caddymedia/media/caddymedia/internal/caddy/plugin"
 	_ "github.com/caddymedia/media/caddymedia/mediacmd"
 )

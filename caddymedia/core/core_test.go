@@ -11,7 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 
 	_ "github.com/caddymedia/media/caddymedia/core"
-	"github.com/caddymedia/media/caddymedia/internal/testcaddy"
+	"github.com/caddymedia/media/caddymedia/internal/test/testcaddy"
 )
 
 func TestMain(m *testing.M) { os.Exit(testcaddy.Run(m)) }

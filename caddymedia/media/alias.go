@@ -12,11 +12,11 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"github.com/caddymedia/media/caddymedia/internal/imaging"
-	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
-	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
-	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/caddymedia/internal/naming"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/naming"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/options"
 )

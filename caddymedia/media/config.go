@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/access"
-	"github.com/caddymedia/media/caddymedia/internal/service"
-	"github.com/caddymedia/media/caddymedia/internal/signing"
+	"github.com/caddymedia/media/caddymedia/internal/core/service"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/access"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/signing"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers/options"
 )

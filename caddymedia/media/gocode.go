@@ -13,10 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/bytesize"
-	"github.com/caddymedia/media/caddymedia/internal/fetch"
-	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/caddymedia/internal/core/upload"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/bytesize"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/fetch"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 

@@ -18,9 +18,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/caddymedia/internal/service"
-	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/caddymedia/internal/core/service"
+	"github.com/caddymedia/media/caddymedia/internal/core/upload"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 )
 
 // remote starts a server, and returns the options of downloads that allow it.

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/imaging"
-	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
-	"github.com/caddymedia/media/caddymedia/internal/service"
-	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/caddymedia/internal/core/service"
+	"github.com/caddymedia/media/caddymedia/internal/core/upload"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/imaging/render"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/caddymedia/internal/service"
-	"github.com/caddymedia/media/caddymedia/internal/upload"
+	"github.com/caddymedia/media/caddymedia/internal/core/service"
+	"github.com/caddymedia/media/caddymedia/internal/core/upload"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 )
 
 // Observer receives the events of items, logins and storages. Observe may be called concurrently,

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/testservice"
+	"github.com/caddymedia/media/caddymedia/internal/test/testservice"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 

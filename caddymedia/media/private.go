@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/caddymedia/internal/signing"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/signing"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 

@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/internal/imaging"
-	"github.com/caddymedia/media/caddymedia/internal/imaging/scale"
-	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
-	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/imaging/scale"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 )
 
 // Rendition is a named size of the images of an alias. No image is ever enlarged.

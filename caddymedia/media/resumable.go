@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/core/service"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/naming"
-	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/core/service"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/naming"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/cache"
 	"github.com/caddymedia/media/storagedrivers/options"

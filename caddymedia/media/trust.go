@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/internal/naming"
-	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/core/service"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/naming"
 )
 
 // userID is the placeholder for the user in the option sub_folder, wherever the ID comes from.

@@ -4,7 +4,7 @@
 package mediaapp
 
 import (
-	"github.com/caddymedia/media/caddymedia/internal/plugin"
+	"github.com/caddymedia/media/caddymedia/internal/caddy/plugin"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/caddymedia/media/caddymedia/internal/plugin"
+	"github.com/caddymedia/media/caddymedia/internal/caddy/plugin"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 

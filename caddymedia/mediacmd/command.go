@@ -15,7 +15,7 @@ import (
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
-	"github.com/caddymedia/media/caddymedia/internal/plugin"
+	"github.com/caddymedia/media/caddymedia/internal/caddy/plugin"
 )
 
 func init() {

@@ -18,8 +18,8 @@ import (
 	"github.com/spf13/cobra"
 
 	_ "github.com/caddymedia/media/caddymedia/drivers/local"
-	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/caddymedia/internal/plugin"
+	"github.com/caddymedia/media/caddymedia/internal/caddy/plugin"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 )
 
 // configured writes a configuration file with two storages in folders, main and broken, whose root

@@ -14,10 +14,10 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
-	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/caddymedia/internal/naming"
-	"github.com/caddymedia/media/caddymedia/internal/storagecopy"
+	"github.com/caddymedia/media/caddymedia/internal/caddy/storagecopy"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
 

@@ -19,7 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/caddymedia/media/caddymedia/internal/redact"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/redact"
 )
 
 // output prints results to the standard output, and failures and progress bars to the standard

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/caddymedia/media/caddymedia/internal/redact"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/redact"
 )
 
 // TestOutput: --json and --quiet select the output.

@@ -18,9 +18,9 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
-	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/caddymedia/internal/plugin"
-	"github.com/caddymedia/media/caddymedia/internal/redact"
+	"github.com/caddymedia/media/caddymedia/internal/caddy/plugin"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/redact"
 	"github.com/caddymedia/media/storagedrivers"
 )
 

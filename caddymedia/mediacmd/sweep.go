@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/caddymedia/media/caddymedia/internal/derived"
-	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/caddymedia/internal/core/derived"
+	"github.com/caddymedia/media/caddymedia/internal/core/resumable"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 

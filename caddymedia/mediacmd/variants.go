@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/caddymedia/media/caddymedia/internal/derived"
-	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
-	"github.com/caddymedia/media/caddymedia/internal/item"
+	"github.com/caddymedia/media/caddymedia/internal/core/derived"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/guard"
 )

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/internal/caller"
-	"github.com/caddymedia/media/caddymedia/internal/httpx"
-	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/core/service"
+	"github.com/caddymedia/media/caddymedia/internal/front/caller"
+	"github.com/caddymedia/media/caddymedia/internal/front/httpx"
 )
 
 // Values of the headers of CORS, which are the same for all endpoints.

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/caller"
-	"github.com/caddymedia/media/caddymedia/internal/imaging/render"
-	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/caddymedia/internal/uploads"
+	"github.com/caddymedia/media/caddymedia/internal/front/caller"
+	"github.com/caddymedia/media/caddymedia/internal/front/uploads"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 

@@ -13,13 +13,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/caller"
-	"github.com/caddymedia/media/caddymedia/internal/httpx"
-	"github.com/caddymedia/media/caddymedia/internal/item"
-	"github.com/caddymedia/media/caddymedia/internal/items"
-	"github.com/caddymedia/media/caddymedia/internal/serve"
-	"github.com/caddymedia/media/caddymedia/internal/service"
-	"github.com/caddymedia/media/caddymedia/internal/uploads"
+	"github.com/caddymedia/media/caddymedia/internal/core/service"
+	"github.com/caddymedia/media/caddymedia/internal/front/caller"
+	"github.com/caddymedia/media/caddymedia/internal/front/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/front/items"
+	"github.com/caddymedia/media/caddymedia/internal/front/serve"
+	"github.com/caddymedia/media/caddymedia/internal/front/uploads"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 

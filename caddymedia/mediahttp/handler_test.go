@@ -14,8 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/service"
-	"github.com/caddymedia/media/caddymedia/internal/testservice"
+	"github.com/caddymedia/media/caddymedia/internal/core/service"
+	"github.com/caddymedia/media/caddymedia/internal/test/testservice"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/caddymedia/tokens"

@@ -1,6 +1,6 @@
 package mediahttp_test
 
-import "github.com/caddymedia/media/caddymedia/internal/testservice"
+import "github.com/caddymedia/media/caddymedia/internal/test/testservice"
 
 // The names of package testservice that the tests use most.
 const (

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/internal/resumable"
+	"github.com/caddymedia/media/caddymedia/internal/core/resumable"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
 )

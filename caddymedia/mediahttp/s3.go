@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"net/http"
 
-	"github.com/caddymedia/media/caddymedia/internal/caller"
-	"github.com/caddymedia/media/caddymedia/internal/s3api"
+	"github.com/caddymedia/media/caddymedia/internal/front/caller"
+	"github.com/caddymedia/media/caddymedia/internal/front/s3api"
 )
 
 // S3Options of a handler for programs that know S3.

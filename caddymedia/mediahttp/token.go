@@ -5,10 +5,10 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/access"
-	"github.com/caddymedia/media/caddymedia/internal/caller"
-	"github.com/caddymedia/media/caddymedia/internal/httpx"
-	"github.com/caddymedia/media/caddymedia/internal/service"
+	"github.com/caddymedia/media/caddymedia/internal/core/service"
+	"github.com/caddymedia/media/caddymedia/internal/front/caller"
+	"github.com/caddymedia/media/caddymedia/internal/front/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/access"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 

@@ -5,7 +5,7 @@
 package modules
 
 import (
-	"github.com/caddymedia/media/caddymedia/internal/modules"
+	"github.com/caddymedia/media/caddymedia/internal/caddy/modules"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/options"

@@ -5,7 +5,7 @@ package main
 import (
 	_ "github.com/caddymedia/media/caddymedia/core"
 	_ "github.com/caddymedia/media/caddymedia/drivers/local"
-	"github.com/caddymedia/media/caddymedia/internal/program"
+	"github.com/caddymedia/media/caddymedia/internal/caddy/program"
 )
 
 func main() { program.Main() }

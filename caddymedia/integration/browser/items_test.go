@@ -88,8 +88,8 @@ func TestBrowserPreview(t *testing.T) {
 	svg := `<svg xmlns="http://www.w3.org/2000/svg" width="40" height="30" onload="alert(2)"><rect width="40" height="30" fill="red"/>` +
 		strings.ReplaceAll(script, "&", "&amp;") + `<image href="` + evil.URL + `/image"/></svg>`
 	for name, content := range map[string]string{
-		"a.avif":        string(site.ReadFile(t, "../../internal/imaging/testdata/turned.avif")),
-		"a.heic":        string(site.ReadFile(t, "../../internal/imaging/testdata/photo.heic")),
+		"a.avif":        string(site.ReadFile(t, "../../internal/leaf/imaging/testdata/turned.avif")),
+		"a.heic":        string(site.ReadFile(t, "../../internal/leaf/imaging/testdata/photo.heic")),
 		"a.pdf":         pdf(""),
 		"a.svg":         svg,
 		"a.wav":         wav(2),

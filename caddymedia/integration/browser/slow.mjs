@@ -139,7 +139,6 @@ async function loggedOut(page) {
 
 /** The end of an upload takes the focus from nothing, and a list without the file is not loaded again. */
 async function uploadEnds(page) {
-	await visit(page, '#/items/img/photos');
 	await uploading(page).into('/');
 	await listed(page, 'c.jpg').focus();
 	await drop(page, page.getByRole('main'), [{ name: 'new.jpg', type: 'image/jpeg', content: facts.more.jpeg }]);

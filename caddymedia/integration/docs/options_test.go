@@ -17,9 +17,9 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/integration/pages"
 	"github.com/caddymedia/media/caddymedia/integration/site"
-	"github.com/caddymedia/media/caddymedia/internal/access"
-	"github.com/caddymedia/media/caddymedia/internal/modules"
-	"github.com/caddymedia/media/caddymedia/internal/testcaddy"
+	"github.com/caddymedia/media/caddymedia/internal/caddy/modules"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/access"
+	"github.com/caddymedia/media/caddymedia/internal/test/testcaddy"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/storagedrivers"

@@ -436,7 +436,7 @@ var action = regexp.MustCompile("`([^`\n]*\\{\\{(?:[^`\n])*\\}\\}[^`\n]*)`")
 // TestDocsTemplates: Caddy renders each template of the documentation, and each one of the comment
 // that Caddy's own documentation shows. The aliases and items that they name exist.
 func TestDocsTemplates(t *testing.T) { // not parallel: Caddy has globals
-	const source = "caddymedia/internal/plugin/functions.go"
+	const source = "caddymedia/internal/caddy/plugin/functions.go"
 	templates := map[string]string{}
 	for _, page := range append(append(pages.All(t), githubPages(t)...), source) {
 		text := pages.Text(t, page)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/integration/sample"
 	"github.com/caddymedia/media/caddymedia/integration/site"
-	"github.com/caddymedia/media/caddymedia/internal/testcaddy"
+	"github.com/caddymedia/media/caddymedia/internal/test/testcaddy"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 

@@ -19,7 +19,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/integration/sample"
 	"github.com/caddymedia/media/caddymedia/integration/site"
-	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/imaging/webp"
 )
 
 // withVariants starts a site whose images have variants, at the root of the alias. more are

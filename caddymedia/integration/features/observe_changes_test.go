@@ -21,7 +21,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/integration/pages"
 	"github.com/caddymedia/media/caddymedia/integration/sample"
 	"github.com/caddymedia/media/caddymedia/integration/site"
-	"github.com/caddymedia/media/caddymedia/internal/observe"
+	"github.com/caddymedia/media/caddymedia/internal/caddy/observe"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/integration/site"
-	"github.com/caddymedia/media/caddymedia/internal/testcaddy"
+	"github.com/caddymedia/media/caddymedia/internal/test/testcaddy"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 

@@ -22,8 +22,8 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
 	_ "github.com/caddymedia/media/caddymedia"
-	"github.com/caddymedia/media/caddymedia/internal/adminapi"
-	"github.com/caddymedia/media/caddymedia/internal/testcaddy"
+	"github.com/caddymedia/media/caddymedia/internal/caddy/adminapi"
+	"github.com/caddymedia/media/caddymedia/internal/test/testcaddy"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	decoder "github.com/deepteams/webp"
 
-	"github.com/caddymedia/media/caddymedia/internal/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/imaging/webp"
 )
 
 // Quarters are the colours of the quarters in Quartered, in reading order.

@@ -9,7 +9,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
 	_ "github.com/caddymedia/media/caddymedia"
-	"github.com/caddymedia/media/caddymedia/internal/testcaddy"
+	"github.com/caddymedia/media/caddymedia/internal/test/testcaddy"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 
-	"github.com/caddymedia/media/caddymedia/internal/plugin"
+	"github.com/caddymedia/media/caddymedia/internal/caddy/plugin"
 )
 
 // provisioning is held while a test provisions an app: Caddy has one log and one storage for a

@@ -60,7 +60,7 @@ const (
 )
 
 // leftOut are the packages whose code depends on the image.
-var leftOut = []string{"caddymedia/internal/imaging/", "caddymedia/internal/naming/", "caddymedia/integration/"}
+var leftOut = []string{"caddymedia/internal/leaf/imaging/", "caddymedia/internal/leaf/naming/", "caddymedia/integration/"}
 
 func main() {
 	listed := flag.Bool("files", false, "also write the path of each file, its functions and its statements")

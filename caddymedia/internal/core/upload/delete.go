@@ -1,0 +1,126 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/caddymedia/media/caddymedia/internal/leaf/imaging/render"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/naming"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Deletion is a request to delete an item.
+type Deletion struct {
+	Alias    *item.Alias
+	Filename string
+	Actor    item.Actor
+	// Matches, if set, reports whether a stored item is the one to delete. No upload of this process
+	// replaces the item meanwhile.
+	Matches func(storagedrivers.Info) bool
+	// InSet means that the item is one of a set, which the caller reports to its observer.
+	InSet bool
+}
+
+// Delete removes an item of the alias on request of an actor; see [Uploader.DeleteItem].
+func (u *Uploader) Delete(ctx context.Context, alias *item.Alias, filename string, actor item.Actor) error {
+	return u.DeleteItem(ctx, Deletion{Alias: alias, Filename: filename, Actor: actor})
+}
+
+// DeleteItem removes an item and, for an image, its renditions and its variant. These are removed
+// first, so that they never exist alone. It waits for uploads of the name in this process.
+//
+// The error is fs.ErrNotExist if the filename is invalid, names a variant, or does not exist, and
+// [item.ErrOther] if the item does not match. Otherwise it is that of the storage, or of ctx during
+// the wait. Then the item still exists, perhaps without its variant, and can be deleted again.
+func (u *Uploader) DeleteItem(ctx context.Context, d Deletion) error {
+	deleted := Item{FullPath: d.Alias.URL("", d.Filename), Filename: d.Filename}
+	err := remove(ctx, d, &deleted)
+	if err != nil {
+		err = fmt.Errorf("deleting %q of the alias %s: %w", d.Filename, d.Alias.Name, err)
+	}
+	u.Observer.Changed(ctx, Change{Action: Deleted, Alias: d.Alias, Item: deleted, Actor: d.Actor, InSet: d.InSet, Err: err})
+	return err
+}
+
+// remove removes an item, and sets its size and variant.
+func remove(ctx context.Context, d Deletion, removed *Item) error {
+	a := d.Alias
+	if a.IsVariant(removed.Filename) || naming.IsReserved(removed.Filename) {
+		return fs.ErrNotExist
+	}
+	unlock, err := a.Lock(ctx, removed.Filename)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return removeLocked(ctx, d, removed)
+}
+
+// removeLocked is remove for a caller that holds the lock of the item. It begins again if another
+// process changes the item meanwhile.
+func removeLocked(ctx context.Context, d Deletion, removed *Item) error {
+	for try := 1; ; try++ {
+		err := removeFound(ctx, d, removed)
+		if !errors.Is(err, storagedrivers.ErrChanged) || try == transferTries || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// removeFound is one attempt to remove an item, and only the one that it finds: the error is
+// ErrChanged if the storage has another one then.
+func removeFound(ctx context.Context, d Deletion, removed *Item) error {
+	a := d.Alias
+	found, err := statIfValid(ctx, a, a.Key(removed.Filename))
+	switch {
+	case err != nil:
+		return err
+	case d.Matches != nil && found.Key == "":
+		return fs.ErrNotExist
+	case d.Matches != nil && !d.Matches(found):
+		return item.ErrOther
+	}
+	var variant storagedrivers.Info
+	if a.MayHaveVariant(removed.Filename) {
+		if variant, err = statIfValid(ctx, a, a.VariantKey(removed.Filename)); err != nil {
+			return err
+		}
+	}
+	if found.Key == "" && variant.Key == "" {
+		return fs.ErrNotExist
+	}
+	if removed.Size = found.Size; variant.Key != "" {
+		removed.WebP = removed.FullPath + render.Suffix
+	}
+	var removals []storagedrivers.Change
+	if a.StoresRenditions(removed.Filename) {
+		stored, err := a.StoredRenditions(ctx, removed.Filename)
+		if err != nil {
+			return err
+		}
+		for _, key := range stored {
+			removals = append(removals, storagedrivers.Change{Key: key})
+		}
+	}
+	for _, info := range []storagedrivers.Info{variant, found} { // in the order of their removal
+		if info.Key != "" {
+			removals = append(removals, storagedrivers.Change{Key: info.Key, Options: storagedrivers.PutOptions{IfMatch: info.ETag}})
+		}
+	}
+	// The end of the request does not stop a deletion half-way. The storage bounds each removal.
+	_, err = a.Storage.Commit(context.WithoutCancel(ctx), removals...)
+	return err
+}
+
+// statIfValid is [item.Stat] for a key that the storage may be unable to hold: then there is no
+// object.
+func statIfValid(ctx context.Context, a *item.Alias, key string) (storagedrivers.Info, error) {
+	info, err := item.Stat(ctx, a.Storage, key)
+	if errors.Is(err, storagedrivers.ErrInvalidKey) {
+		return storagedrivers.Info{}, nil
+	}
+	return info, err
+}
