@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/core/op"
 	"github.com/caddymedia/media/caddymedia/internal/core/service"
 	"github.com/caddymedia/media/caddymedia/internal/front/caller"
 	"github.com/caddymedia/media/caddymedia/internal/front/httpx"
@@ -36,15 +37,15 @@ func (h *Handler) issueTicket(running *service.Service, w http.ResponseWriter, r
 		w.Header().Set("Allow", http.MethodPost)
 		return caller.RefuseForm(running, w, r, ticketEndpoint, http.StatusMethodNotAllowed, "use POST")
 	}
-	account, refused := h.gate.AuthenticateAccount(r.Context(), running, w, r)
-	if refused == nil && account.User != "" {
-		refused = caller.Refuse(http.StatusForbidden, item.Forbidden, "users get no tickets: upload with the login of the site")
+	account, failure := h.gate.AuthenticateAccount(r.Context(), running, w, r)
+	if failure == nil && account.User != "" {
+		failure = item.Failf(item.Forbidden, "users get no tickets: upload with the login of the site")
 	}
-	if refused == nil {
-		refused = caller.RightRefusal(account, access.Upload)
+	if failure == nil {
+		failure = op.Need(account, access.Upload)
 	}
-	if refused != nil {
-		return h.ticketRefused(running, w, r, refused)
+	if failure != nil {
+		return h.ticketRefused(running, w, r, caller.Refused(failure))
 	}
 	form, status, message := caller.SmallForm.Read(w, r, h.gate.Now, "kind")
 	if message != "" {
@@ -61,16 +62,16 @@ func (h *Handler) issueTicket(running *service.Service, w http.ResponseWriter, r
 		httpx.RetryAfter(w, throttled.RetryAfter)
 		return h.ticketRefused(running, w, r, caller.Refuse(http.StatusTooManyRequests, item.Busy, "the account requests too many tickets, try again later"))
 	case errors.Is(err, tokens.ErrUnavailable):
-		refused := h.gate.StoreUnreachable(r.Context(), "tickets cannot be given now, try again later", err)
-		return h.ticketRefused(running, w, r, refused)
+		failure := op.StoreUnreachable(r.Context(), h.gate.Log, "tickets cannot be given now, try again later", err)
+		return h.ticketRefused(running, w, r, caller.Refused(failure))
 	case err != nil:
 		h.gate.Log.Error("issuing a ticket", "error", err)
 		return h.ticketRefused(running, w, r, caller.Refuse(http.StatusInternalServerError, item.Internal, "internal error"))
 	}
 	// The token may have been revoked meanwhile.
-	if _, refused := h.gate.AuthenticateAccount(r.Context(), running, w, r); refused != nil {
+	if _, failure := h.gate.AuthenticateAccount(r.Context(), running, w, r); failure != nil {
 		h.drop(r.Context(), running, text)
-		return h.ticketRefused(running, w, r, refused)
+		return h.ticketRefused(running, w, r, caller.Refused(failure))
 	}
 	running.Observer().TicketIssued(r.Context(), account.APIKey, service.TicketOK)
 	return httpx.Answer(w, http.StatusOK, ticketAnswer{Success: true, Ticket: text, ExpiresAt: expires.Unix()})

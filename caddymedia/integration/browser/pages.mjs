@@ -1,5 +1,5 @@
 // Every page, wide and narrow, light and dark, by mouse and by keyboard.
-import { accessible, assert, facts, focused, open, run, shot, visit } from './lib.mjs';
+import { accessible, assert, facts, focused, open, run, shot } from './lib.mjs';
 
 const kinds = ['Local folder', 'S3', 'Azure Blob Storage', 'Google Cloud Storage', 'SFTP', 'FTP'];
 
@@ -33,7 +33,7 @@ await run(async () => {
 				await accessible(page, `${name} ${looks}`);
 				await shot(page, `${name}-${looks}`);
 			}
-			await visit(page, '#/storages?add=1');
+			await page.goto(`${facts.panel}#/storages?add=1`);
 			for (const kind of kinds) {
 				await page.getByRole('radio', { name: kind, exact: true }).check();
 				const closed = await page.getByRole('main').locator('details:not([open]) > summary').all();

@@ -30,8 +30,8 @@ func (p *Panel) upload(w http.ResponseWriter, r *http.Request, v visitor, rest s
 		p.fail(w, r, http.StatusNotFound, "there is no such route")
 		return
 	}
-	if refused := caller.RightRefusal(v.account, access.Upload); refused != nil {
-		p.fail(w, r, refused.Status, mayNotUpload)
+	if !v.account.May(access.Upload) {
+		p.fail(w, r, http.StatusForbidden, mayNotUpload)
 		return
 	}
 	known, ended := p.caller(r, v)

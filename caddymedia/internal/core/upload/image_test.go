@@ -325,7 +325,7 @@ func TestVariantOfFile(t *testing.T) {
 func TestUndecodedImages(t *testing.T) {
 	t.Parallel()
 	for submitted, want := range map[string]string{"photo.heic": "photo.heic", "turned.avif": "turned.avif", "photo.jpg": "photo.heic"} {
-		data, err := os.ReadFile(filepath.Join("../imaging/testdata", want))
+		data, err := os.ReadFile(filepath.Join("../../leaf/imaging/testdata", want))
 		if err != nil {
 			t.Fatal(err)
 		}

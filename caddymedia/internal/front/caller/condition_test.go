@@ -60,7 +60,7 @@ func TestCondition(t *testing.T) {
 		}
 	}
 	for _, malformed := range []string{`"`, "x", `*, "x"`, `"x", *`, `"x" "y"`, "\t", "\"\x01\"", `"x"-gzip"`, "", `"x`, ","} {
-		if _, refused := Condition(http.Header{"If-Match": {malformed}}, nil); refused == nil || refused.Status != http.StatusBadRequest {
+		if _, refused := Condition(http.Header{"If-Match": {malformed}}, nil); refused == nil || refused.Reason != item.BadRequest {
 			t.Errorf("%q: %v", malformed, refused)
 		}
 	}

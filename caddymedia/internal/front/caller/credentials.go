@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/caddymedia/media/caddymedia/internal/core/op"
 	"github.com/caddymedia/media/caddymedia/internal/core/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/core/service"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/access"
@@ -100,7 +101,7 @@ func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []by
 
 // Authenticate returns the caller of a request with a token or, as Bearer only, a ticket, or of a
 // user of another login. It is for uploads. Other requests of accounts use AuthenticateAccount.
-func (g *Gate) Authenticate(ctx context.Context, running *service.Service, w http.ResponseWriter, r *http.Request) (access.Caller, *Refusal) {
+func (g *Gate) Authenticate(ctx context.Context, running *service.Service, w http.ResponseWriter, r *http.Request) (access.Caller, *item.Failure) {
 	var caller access.Caller
 	apiKey, token, bearer, err := credentials(r.Header)
 	if errors.Is(err, errNone) {
@@ -126,70 +127,45 @@ func (g *Gate) Authenticate(ctx context.Context, running *service.Service, w htt
 	case err == nil:
 		return caller, nil
 	case errors.Is(err, tokens.ErrUnavailable):
-		return caller, g.StoreUnreachable(ctx, "tokens cannot be checked now, try again later", err)
+		return caller, op.StoreUnreachable(ctx, g.Log, "tokens cannot be checked now, try again later", err)
 	case errors.Is(err, access.ErrMalformed):
 		message = "the token is not of the form of tokens here: send it exactly as it was received, without quotes or brackets"
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer") // RFC 6750 section 3
-	return caller, Refuse(http.StatusUnauthorized, item.Unauthorized, message)
+	return caller, &item.Failure{Reason: item.Unauthorized, Message: message}
 }
 
 // AuthenticateAccount returns the account of a request with a token, or of a user. A ticket is
 // refused.
-func (g *Gate) AuthenticateAccount(ctx context.Context, running *service.Service, w http.ResponseWriter, r *http.Request) (access.Account, *Refusal) {
+func (g *Gate) AuthenticateAccount(ctx context.Context, running *service.Service, w http.ResponseWriter, r *http.Request) (access.Account, *item.Failure) {
 	caller, refused := g.Authenticate(ctx, running, w, r)
 	if refused == nil && caller.Ticket != nil {
-		refused = Refuse(http.StatusForbidden, item.Forbidden, "a ticket is for uploads only: send a token")
+		refused = item.Failf(item.Forbidden, "a ticket is for uploads only: send a token")
 	}
 	return caller.Account, refused
 }
 
-// RightRefusal returns the refusal of a request for which the account lacks a right, or nil.
-func RightRefusal(account access.Account, right access.Right) *Refusal {
-	if account.May(right) {
-		return nil
-	}
-	return Refuse(http.StatusForbidden, item.Forbidden, "the account may not "+string(right)+" items: it needs the right "+string(right))
-}
-
-// StoreUnreachable logs err, an error of the token store, and returns the refusal of its request.
-// If the client has disconnected, the store has not failed.
-func (g *Gate) StoreUnreachable(ctx context.Context, message string, err error) *Refusal {
-	if ctx.Err() != nil {
-		return Refuse(http.StatusBadRequest, item.BadRequest, "the request was aborted")
-	}
-	g.Log.Error("token store unreachable", "error", err)
-	return Refuse(http.StatusServiceUnavailable, item.Unavailable, message)
-}
-
-// TicketRefusal returns the refusal of an upload that the caller's ticket is not for, or nil.
-func TicketRefusal(caller access.Caller, kind item.Kind) *Refusal {
+// TicketFailure returns the failure of an upload that the caller's ticket is not for, or nil.
+func TicketFailure(caller access.Caller, kind item.Kind) *item.Failure {
 	switch {
 	case !caller.AllowsKind(kind.Name()):
-		return Refuse(http.StatusForbidden, item.Forbidden, "the ticket is for another kind: use /api/upload/"+caller.Ticket.Kind)
+		return item.Failf(item.Forbidden, "the ticket is for another kind: use %s%s", UploadPath, caller.Ticket.Kind)
 	case caller.UsedUp():
 		return UsedUp
 	}
 	return nil
 }
 
-// UsedUp refuses an upload with a ticket that has no files left.
-var UsedUp = Refuse(http.StatusForbidden, item.Forbidden, resumable.Uncounted(access.ErrUsedUp).Message)
+// UsedUp is the failure of an upload with a ticket that has no files left.
+var UsedUp = resumable.Uncounted(access.ErrUsedUp)
 
-// The refusals of requests of users of another login.
-var (
-	otherSite = Refuse(
-		http.StatusForbidden, item.Forbidden,
-		"the request is from a page of another site: such pages need a token, or their origin in the option cors",
-	)
-	// OtherAlias and OtherFolder are for an upload that outlasts its configuration.
-	OtherAlias  = Refuse(http.StatusForbidden, item.Forbidden, "the account may not use the alias any more")
-	OtherFolder = Refuse(http.StatusForbidden, item.Forbidden, "the user has another folder by now")
-)
+// otherSite is the failure of a request of a user of another login.
+var otherSite = item.Failf(item.Forbidden,
+	"the request is from a page of another site: such pages need a token, or their origin in the option cors")
 
 // trusted returns the account of a request without a credential of this service, whose user another
 // login has authenticated. The User of the account is empty if there is none.
-func (g *Gate) trusted(running *service.Service, r *http.Request) (access.Account, *Refusal) {
+func (g *Gate) trusted(running *service.Service, r *http.Request) (access.Account, *item.Failure) {
 	trust := running.Trust()
 	if trust == nil {
 		return access.Account{}, nil

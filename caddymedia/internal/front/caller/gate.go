@@ -148,33 +148,31 @@ type Known struct {
 }
 
 // Authenticate is the authenticator of a known caller.
-func (k Known) Authenticate(_ context.Context, running *service.Service) (access.Caller, *Refusal) {
+func (k Known) Authenticate(_ context.Context, running *service.Service) (access.Caller, *item.Failure) {
 	caller := access.Caller{Account: k.Account}
 	if k.Confirm != nil && !k.Confirm(running) {
-		return caller, Refuse(http.StatusUnauthorized, item.Unauthorized, "the caller is logged out or may not change items any more")
+		return caller, item.Failf(item.Unauthorized, "the caller is logged out or may not change items any more")
 	}
 	return caller, nil
 }
 
-// Authenticator returns the caller of a request, according to a service.
-type Authenticator func(ctx context.Context, running *service.Service) (access.Caller, *Refusal)
-
-// Refusal is the response to a request whose body is not read.
+// Refusal is a failure with a status of its own, which is not that of its reason.
 type Refusal struct {
-	Status  int
-	Reason  item.Reason
-	Message string
-	Err     error // the cause in the form of a protocol, if it has one
+	Status int
+	*item.Failure
 }
 
 // Refuse returns a refusal with a status. The message is for the caller.
 func Refuse(status int, reason item.Reason, message string) *Refusal {
-	return &Refusal{Status: status, Reason: reason, Message: message}
+	return &Refusal{status, &item.Failure{Reason: reason, Message: message}}
 }
 
-// Failure returns the refusal as a failure.
-func (r *Refusal) Failure() *item.Failure {
-	return &item.Failure{Reason: r.Reason, Message: r.Message, Err: r.Err}
+// Refused returns the refusal of a request that has failed; nil for no failure.
+func Refused(failure *item.Failure) *Refusal {
+	if failure == nil {
+		return nil
+	}
+	return &Refusal{httpx.StatusOf(item.Failures{failure}), failure}
 }
 
 // BoundAnswer makes writes of the answer fail after [maxHeld].
@@ -184,7 +182,7 @@ func (g *Gate) BoundAnswer(w http.ResponseWriter) {
 
 // Condition returns the conditions of a request about an item of an alias. It evaluates them in
 // the order of RFC 9110 section 13.2.2, for the zero Info as for a missing item.
-func Condition(header http.Header, alias *item.Alias) (matches func(storagedrivers.Info) bool, refused *Refusal) {
+func Condition(header http.Header, alias *item.Alias) (matches func(storagedrivers.Info) bool, failure *item.Failure) {
 	return ConditionOf(header, func(info storagedrivers.Info) string { return EntityTag(alias, info) },
 		func(tag string) bool { return IsMatchable(alias, tag) })
 }
@@ -193,11 +191,11 @@ func Condition(header http.Header, alias *item.Alias) (matches func(storagedrive
 // an If-Match.
 func ConditionOf(
 	header http.Header, tagOf func(storagedrivers.Info) string, matchable func(tag string) bool,
-) (matches func(storagedrivers.Info) bool, refused *Refusal) {
+) (matches func(storagedrivers.Info) bool, failure *item.Failure) {
 	has := len(header.Values("If-Match")) > 0
 	tags, ok := matchedTags(TagsOf(header, "If-Match"))
 	if has && !ok {
-		return nil, Refuse(http.StatusBadRequest, item.BadRequest, `the header If-Match is * or a list of entity tags, such as "x"`)
+		return nil, item.Failf(item.BadRequest, `the header If-Match is * or a list of entity tags, such as "x"`)
 	}
 	since, err := http.ParseTime(header.Get("If-Unmodified-Since"))
 	dated := err == nil && !has

@@ -13,11 +13,10 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/core/op"
 	"github.com/caddymedia/media/caddymedia/internal/core/service"
-	"github.com/caddymedia/media/caddymedia/internal/core/upload"
 	"github.com/caddymedia/media/caddymedia/internal/front/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/access"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
@@ -47,24 +46,13 @@ type keptAnswer struct {
 	Body   string            `json:"body"`
 }
 
-// Repetition is a request that may be repeated under its Idempotency-Key. These steps, in this
-// order, make it exact however often and wherever an attempt ends:
-//   - The key is leased to one attempt at a time. An attempt that has lost the lease changes
-//     nothing more, and undoes nothing.
-//   - Before something changes, the request is kept with the time of its first attempt. A later one
-//     makes the same names with it, and finds what is stored under them since.
-//   - The answer is kept before it is sent.
-//
-// A nil repetition is that of a request without a key.
+// Repetition is an HTTP request that may be repeated under its Idempotency-Key: an [op.Attempt] with
+// the answer, which is kept before it is sent. A nil repetition is that of a request without a key.
 type Repetition struct {
 	gate    *Gate
-	attempt *access.Attempt // nil if the request is refused
-	answer  *keptAnswer     // of an earlier attempt; nil if there is none
-	id      string          // of the request and its first attempt, in letters and digits
-	alias   string          // of the items that are about to be stored
-	unused  bool            // nothing is stored by this attempt, nor ever will be
-	undone  atomic.Bool     // a part of the request has failed, although the answer is a success
-	sent    []func()        // called when the answer is sent
+	attempt *op.Attempt // nil if the request is refused
+	answer  *keptAnswer // of an earlier attempt; nil if there is none
+	sent    []func()    // called when the answer is sent
 }
 
 // untilSent returns release, for a request without a key. Otherwise release is called when the
@@ -77,36 +65,13 @@ func (rep *Repetition) untilSent(release func()) func() {
 	return func() {}
 }
 
-// IsRepeated reports whether an earlier attempt may have changed something.
-func (rep *Repetition) IsRepeated() bool {
-	return rep.IsAnswered() || rep != nil && rep.attempt != nil && rep.attempt.IsRepeated
-}
-
-// IsLost reports whether another attempt may have taken over.
-func (rep *Repetition) IsLost() bool {
-	return rep != nil && rep.attempt != nil && rep.attempt.IsLost()
-}
-
-// ID returns the ID of the request and its first attempt, in letters and digits.
-func (rep *Repetition) ID() string { return rep.id }
-
-// Began returns when the first attempt began.
-func (rep *Repetition) Began() time.Time { return rep.attempt.Began }
-
-// Undone says that a part of the request has failed, although the answer is a success.
-func (rep *Repetition) Undone() {
-	if rep != nil {
-		rep.undone.Store(true)
-	}
-}
-
 // IsAnswered reports whether an earlier attempt has succeeded.
 func (rep *Repetition) IsAnswered() bool { return rep != nil && rep.answer != nil }
 
 // Admit authenticates a request, and serves it once for each Idempotency-Key. The endpoint must
 // refuse a request whose permit is refused, and replay the answer of one that has it.
 func (g *Gate) Admit(
-	running *service.Service, w http.ResponseWriter, r *http.Request, origin item.Origin, authenticate Authenticator,
+	running *service.Service, w http.ResponseWriter, r *http.Request, origin item.Origin, authenticate op.Authenticator,
 	serve func(*Permit, http.ResponseWriter, *http.Request) error,
 ) error {
 	if len(r.Header.Values(HeaderRetryKey)) == 0 || slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, r.Method) {
@@ -120,7 +85,8 @@ func (g *Gate) Admit(
 			release()
 		}
 	}()
-	repeatable := r.WithContext(storagedrivers.WithLease(ctx, rep.IsLost))
+	isLost := func() bool { return rep.attempt.IsLost() }
+	repeatable := r.WithContext(storagedrivers.WithLease(ctx, isLost))
 	defer func() { r.Body = repeatable.Body }() // it may be watched now
 	p := g.Permit(running, repeatable, origin, authenticate)
 	p.Repetition = rep
@@ -133,14 +99,12 @@ func (g *Gate) Admit(
 	return rep.run(w, repeatable, func(w http.ResponseWriter) error { return serve(p, w, repeatable) })
 }
 
-// begin begins an attempt, or returns the refusal of its key. lost is called if another attempt
+// begin begins an attempt, or returns the failure of its key. lost is called if another attempt
 // takes over.
-func (rep *Repetition) begin(p *Permit, w http.ResponseWriter, r *http.Request, lost func()) *Refusal {
+func (rep *Repetition) begin(p *Permit, w http.ResponseWriter, r *http.Request, lost func()) *item.Failure {
 	keys := r.Header.Values(HeaderRetryKey)
 	if len(keys) > 1 || !isRetryKey(keys[0]) {
-		return Refuse(
-			http.StatusBadRequest, item.BadRequest, "the header Idempotency-Key is sent once, with 1 to 255 visible ASCII characters",
-		)
+		return item.Failf(item.BadRequest, "the header Idempotency-Key is sent once, with 1 to 255 visible ASCII characters")
 	}
 	account, owner := p.Account.APIKey, p.Account.User
 	if p.Ticket != nil {
@@ -148,38 +112,30 @@ func (rep *Repetition) begin(p *Permit, w http.ResponseWriter, r *http.Request, 
 	}
 	id := access.RequestID(string(p.Actor.Origin), account, owner, keys[0], r.Method, r.URL.EscapedPath(), r.URL.RawQuery)
 	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	var err error
-	rep.attempt, err = p.Service.Issuer().Attempt(r.Context(), access.Request{
+	leased, err := p.Service.Issuer().Attempt(r.Context(), access.Request{
 		ID: id, Account: account, Owner: owner, Fingerprint: fmt.Sprint(max(r.ContentLength, -1), " ", mediaType),
 	}, lost)
-	if err == nil {
-		// The items outlive the key, which may then be that of another request.
-		first := access.RequestID(string(id[:]), rep.attempt.Began.String())
-		rep.id = hex.EncodeToString(first[:16])
-	}
-	if err == nil && rep.attempt.Answer != nil {
+	if err == nil && leased.Answer != nil {
 		rep.answer = new(keptAnswer)
-		err = json.Unmarshal(rep.attempt.Answer, rep.answer)
+		err = json.Unmarshal(leased.Answer, rep.answer)
 	}
 	switch {
 	case err == nil:
+		rep.attempt = op.NewAttempt(leased, id)
+		rep.attempt.Answered = rep.answer != nil
+		p.Attempt = rep.attempt
 		return nil
 	case errors.Is(err, access.ErrRunning):
 		httpx.RetryAfter(w, time.Second)
-		return underWay
+		return op.UnderWay
 	case errors.Is(err, access.ErrOtherRequest):
 		return otherRequest
 	}
-	return rep.gate.StoreUnreachable(r.Context(), "the Idempotency-Key cannot be looked up now, try again later", err)
+	return p.StoreUnreachable(r.Context(), "the Idempotency-Key cannot be looked up now, try again later", err)
 }
 
-var (
-	underWay     = Refuse(http.StatusConflict, item.Conflict, "a request with this Idempotency-Key is under way, try again later")
-	otherRequest = Refuse(
-		http.StatusUnprocessableEntity, item.OtherRequest,
-		"an earlier request with this Idempotency-Key had another length, content type, name or beginning of its first file: send another key",
-	)
-)
+var otherRequest = item.Failf(item.OtherRequest,
+	"an earlier request with this Idempotency-Key had another length, content type, name or beginning of its first file: send another key")
 
 const (
 	// headSize is how many bytes of the first file distinguish requests.
@@ -188,9 +144,9 @@ const (
 	maxBefore = 64 << 10
 )
 
-// Match returns the whole body again after its first file has begun, and the refusal if an earlier
+// Match returns the whole body again after its first file has begun, and the failure if an earlier
 // attempt had another one. Without a boundary the body is the file.
-func (rep *Repetition) Match(body io.Reader, boundary string) (again io.Reader, refused *Refusal) {
+func (rep *Repetition) Match(body io.Reader, boundary string) (again io.Reader, failure *item.Failure) {
 	if rep == nil {
 		return body, nil
 	}
@@ -233,51 +189,13 @@ func isRetryKey(key string) bool {
 	return len(key) > 0 && len(key) <= maxRetryKey
 }
 
-// ReplayRefusal returns the refusal of a caller who may not use the alias of the answer any more,
+// MayReplay returns the failure of a caller who may not use the alias of the kept answer any more,
 // or nil.
-func (rep *Repetition) ReplayRefusal(allows func(alias string) bool) *Refusal {
-	if !rep.IsAnswered() || rep.answer.Alias == "" || allows(rep.answer.Alias) {
+func (rep *Repetition) MayReplay(allows func(alias string) bool) *item.Failure {
+	if rep.answer.Alias == "" || allows(rep.answer.Alias) {
 		return nil
 	}
-	return OtherAlias
-}
-
-// Keep keeps the request, because something is about to change in an alias. A request whose key
-// cannot be used is refused.
-func (rep *Repetition) Keep(ctx context.Context, alias string) *Refusal {
-	if rep == nil {
-		return nil
-	}
-	rep.alias = alias
-	switch err := rep.attempt.Keep(ctx); {
-	case err == nil:
-		return nil
-	case errors.Is(err, access.ErrLost):
-		return underWay
-	default:
-		return rep.gate.StoreUnreachable(ctx, "the Idempotency-Key cannot be used now, try again later", err)
-	}
-}
-
-// Settle notes the outcome of the commit.
-func (rep *Repetition) Settle(outcome upload.Outcome) {
-	if rep != nil {
-		rep.unused = outcome == upload.NothingStored
-	}
-}
-
-// Repeats returns how the items of the request are stored once; nil without a key.
-func (rep *Repetition) Repeats() *upload.Repetition {
-	if rep == nil || rep.attempt == nil {
-		return nil
-	}
-	return &upload.Repetition{ID: rep.id, Began: rep.attempt.Began, Again: rep.attempt.IsRepeated}
-}
-
-// IsOlder reports whether a repetition may delete an object, because it was stored before the first
-// attempt. Without a repetition it is true.
-func (rep *Repetition) IsOlder(info storagedrivers.Info) bool {
-	return !rep.IsRepeated() || !info.ModTime.After(rep.attempt.Began)
+	return op.OtherAlias
 }
 
 // Replay sends the answer of an earlier attempt again, when its turn comes.
@@ -308,14 +226,14 @@ func (rep *Repetition) run(w http.ResponseWriter, r *http.Request, serve func(ht
 	err := serve(answer)
 	ended = true
 	var kept json.RawMessage
-	if err == nil && answer.status < 300 && !rep.undone.Load() {
-		kept = answer.kept(rep.alias)
+	if err == nil && answer.status < 300 && !rep.attempt.IsUndone() {
+		kept = answer.kept(rep.attempt.Alias)
 	}
 	var failed error
 	switch {
 	case len(kept) > 0 && len(kept) <= maxKeptAnswer:
 		failed = rep.attempt.End(r.Context(), kept)
-	case err == nil && (rep.unused || answer.status >= 400 && answer.status < 500):
+	case err == nil && (rep.attempt.Unused || answer.status >= 400 && answer.status < 500):
 		failed = rep.attempt.Forget(r.Context())
 	default:
 		failed = rep.attempt.End(r.Context(), nil)
@@ -324,9 +242,9 @@ func (rep *Repetition) run(w http.ResponseWriter, r *http.Request, serve func(ht
 		rep.gate.Log.Error("keeping the answer to a request with an Idempotency-Key", "error", failed)
 	}
 	switch {
-	case err == nil && answer.status >= 300 && rep.IsLost(): // the lost lease may be the cause
+	case err == nil && answer.status >= 300 && rep.attempt.IsLost(): // the lost lease may be the cause
 		httpx.RetryAfter(w, time.Second)
-		return httpx.Refuse(w, r, rep.gate.Log, underWay.Status, item.Failures{underWay.Failure()})
+		return httpx.Refuse(w, r, rep.gate.Log, http.StatusConflict, item.Failures{op.UnderWay})
 	case err == nil:
 		w.WriteHeader(answer.status)
 		_, _ = answer.body.WriteTo(w) // the client may be gone

@@ -7,25 +7,23 @@ package items
 import (
 	"cmp"
 	"context"
-	"errors"
-	"io/fs"
 	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/core/derived"
+	"github.com/caddymedia/media/caddymedia/internal/core/op"
 	"github.com/caddymedia/media/caddymedia/internal/core/service"
-	"github.com/caddymedia/media/caddymedia/internal/core/upload"
 	"github.com/caddymedia/media/caddymedia/internal/front/caller"
 	"github.com/caddymedia/media/caddymedia/internal/front/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/access"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/guard"
 )
 
 const (
@@ -42,8 +40,6 @@ const (
 	maxSearch = item.MaxName
 	// maxListTime bounds a request for items, whose storage may be slow.
 	maxListTime = time.Minute
-	// atOnce is how many items of a request are examined or deleted side by side.
-	atOnce = 8
 )
 
 // Path is the start of the paths of items, which a kind follows.
@@ -56,8 +52,8 @@ const itemsEndpoint = "items"
 func Endpoint(g *caller.Gate, kind item.Kind) caller.Endpoint {
 	return func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 		q := &itemsRequest{
-			Gate: g, kind: kind, origin: item.OriginHTTP, baseURL: g.BaseURL(r) + g.MountPrefix(r),
-			authenticate: accounts(g, w, r),
+			Gate: g, kind: kind, origin: item.OriginHTTP, authenticate: accounts(g, w, r),
+			base: sync.OnceValue(func() string { return g.BaseURL(r) + g.MountPrefix(r) }),
 		}
 		q.address, q.problem = addressOf(r.URL, kind)
 		return q.serve(running, w, r)
@@ -65,10 +61,10 @@ func Endpoint(g *caller.Gate, kind item.Kind) caller.Endpoint {
 }
 
 // accounts returns the authenticator of a request that a ticket is not for.
-func accounts(g *caller.Gate, w http.ResponseWriter, r *http.Request) caller.Authenticator {
-	return func(ctx context.Context, running *service.Service) (access.Caller, *caller.Refusal) {
-		account, refused := g.AuthenticateAccount(ctx, running, w, r)
-		return access.Caller{Account: account}, refused
+func accounts(g *caller.Gate, w http.ResponseWriter, r *http.Request) op.Authenticator {
+	return func(ctx context.Context, running *service.Service) (access.Caller, *item.Failure) {
+		account, failure := g.AuthenticateAccount(ctx, running, w, r)
+		return access.Caller{Account: account}, failure
 	}
 }
 
@@ -76,9 +72,9 @@ func accounts(g *caller.Gate, w http.ResponseWriter, r *http.Request) caller.Aut
 // is the escaped path after the kind: "<alias>" or "<alias>/<filename>". The error is an
 // *[httpx.Error]; then nothing was written.
 func Serve(g *caller.Gate, w http.ResponseWriter, r *http.Request, kind item.Kind, path string, known caller.Known) error {
-	q := &itemsRequest{Gate: g, kind: kind, origin: known.Origin, authenticate: known.Authenticate}
-	if q.origin != item.OriginAdmin { // whose host has no items
-		q.baseURL = g.BaseURL(r)
+	q := &itemsRequest{Gate: g, kind: kind, origin: known.Origin, authenticate: known.Authenticate, base: sync.OnceValue(func() string { return g.BaseURL(r) })}
+	if q.origin == item.OriginAdmin { // whose host has no items
+		q.base = func() string { return "" }
 	}
 	q.address, q.problem = caller.AddressBelow(path)
 	return g.Answer(w, r, q.serve)
@@ -91,17 +87,17 @@ type itemsRequest struct {
 	r            *http.Request
 	kind         item.Kind
 	origin       item.Origin
-	baseURL      string // of public addresses
+	base         func() string // returns the start of public addresses
 	address      caller.Address
 	problem      string // of the address, for the caller; empty if there is none
-	authenticate caller.Authenticator
+	authenticate op.Authenticator
 	permit       *caller.Permit
 	alias        *item.Alias
 
-	move     upload.Transfer // of a POST on an item: To, New and Copy, once they are read
-	toAlias  string          // of that
-	facts    bool            // a list has those of its images
-	reported bool            // to the observer
+	move     op.Move // of a POST on an item, once it is read
+	toAlias  string  // of that
+	facts    bool    // a list has those of its images
+	reported bool    // to the observer
 }
 
 // itemAction is a method of an address. It needs one of the rights.
@@ -153,12 +149,8 @@ func (q *itemsRequest) serve(running *service.Service, w http.ResponseWriter, r 
 
 // attempt is serve for one attempt at the request.
 func (q *itemsRequest) attempt(ctx context.Context, action itemAction) error {
-	refused := q.admit(action.rights)
-	if refused == nil {
-		refused = q.permit.Repetition.ReplayRefusal(q.permit.Account.Allows)
-	}
-	if refused != nil {
-		return q.refuse(ctx, refused)
+	if failure := q.admit(action.rights); failure != nil {
+		return q.failed(ctx, failure)
 	}
 	if q.permit.Repetition.IsAnswered() {
 		return q.replay(ctx)
@@ -168,11 +160,14 @@ func (q *itemsRequest) attempt(ctx context.Context, action itemAction) error {
 
 // replay sends the answer of an earlier attempt again.
 func (q *itemsRequest) replay(ctx context.Context) error {
+	if failure := q.permit.Repetition.MayReplay(q.permit.Account.Allows); failure != nil {
+		return q.failed(ctx, failure)
+	}
 	if q.r.Method == http.MethodPut {
-		_, stop, refused := q.body()
+		_, stop, failure := q.body()
 		defer stop()
-		if refused != nil {
-			return q.refuse(ctx, refused)
+		if failure != nil {
+			return q.failed(ctx, failure)
 		}
 	}
 	if refused := q.permit.Replay(q.w, q.r); refused != nil {
@@ -182,40 +177,19 @@ func (q *itemsRequest) replay(ctx context.Context) error {
 }
 
 // admit finds the alias of the request, whose caller needs one of the rights.
-func (q *itemsRequest) admit(rights []access.Right) (refused *caller.Refusal) {
-	account := q.permit.Account
-	switch {
-	case q.permit.Refused != nil:
-		return q.permit.Refused
-	case q.problem != "":
-		return caller.Refuse(http.StatusBadRequest, item.BadRequest, q.problem)
-	case !slices.ContainsFunc(rights, account.May):
-		return caller.RightRefusal(account, rights[0])
+func (q *itemsRequest) admit(rights []access.Right) *item.Failure {
+	failure := q.permit.Refused
+	if failure == nil && q.problem != "" {
+		failure = &item.Failure{Reason: item.BadRequest, Message: q.problem}
 	}
-	q.alias, refused = q.findAlias(q.address.Alias)
-	if refused == nil && q.address.Filename != "" && !account.Covers(q.address.Filename) {
-		refused = caller.Refuse(http.StatusNotFound, item.BadRequest, "there is no such item")
+	if failure == nil {
+		failure = q.permit.NeedOne(rights...)
 	}
-	return refused
+	if failure == nil {
+		q.alias, failure = q.permit.Alias(q.kind, q.address.Alias)
+	}
+	return failure
 }
-
-// findAlias returns an alias that the account may use.
-func (q *itemsRequest) findAlias(name string) (*item.Alias, *caller.Refusal) {
-	if !q.permit.Account.Allows(name) { // it must not learn which aliases exist
-		return nil, caller.Refuse(http.StatusForbidden, item.Forbidden, "the account may not use the alias "+quoted(name))
-	}
-	alias, known := q.permit.Service.Alias(q.kind, name)
-	if !known {
-		return nil, caller.Refuse(http.StatusNotFound, item.BadRequest, "unknown alias "+quoted(name))
-	}
-	return alias, nil
-}
-
-// noFolder refuses a user whose folder is another one.
-var noFolder = caller.Refuse(http.StatusNotFound, item.Missing, upload.NoFolder)
-
-// quoted returns the beginning of a text in quotes.
-func quoted(text string) string { return strconv.Quote(text[:min(len(text), 64)]) }
 
 // addressOf returns the address in a path, whose segments are decoded once. The problem is for the
 // caller; empty if there is none.
@@ -231,26 +205,31 @@ func addressOf(u *url.URL, kind item.Kind) (address caller.Address, problem stri
 	return caller.Address{Alias: segments[start], Filename: strings.Join(segments[start+1:], "/")}, ""
 }
 
+// bad responds to a request with a problem.
+func (q *itemsRequest) bad(ctx context.Context, problem string) error {
+	return q.failed(ctx, &item.Failure{Reason: item.BadRequest, Message: problem})
+}
+
+// failed responds with the failure of a request.
+func (q *itemsRequest) failed(ctx context.Context, failure *item.Failure) error {
+	return q.refuse(ctx, caller.Refused(failure))
+}
+
+// errored responds with the error of an operation on items. doing is what failed, as in "the
+// storage could not list the items".
+func (q *itemsRequest) errored(ctx context.Context, doing string, err error) error {
+	return q.failed(ctx, item.OperationFailure(doing, err))
+}
+
 // refuse responds to a refused request.
 func (q *itemsRequest) refuse(ctx context.Context, refused *caller.Refusal) error {
-	return q.fail(ctx, refused.Status, &item.Failure{Reason: refused.Reason, Message: refused.Message, Filename: q.address.Filename})
-}
-
-// fail responds with a failure.
-func (q *itemsRequest) fail(ctx context.Context, status int, failure *item.Failure) error {
-	q.permit.Service.Observer().Failed(ctx, itemsEndpoint, strconv.Itoa(status))
-	if q.r.Method != http.MethodGet && q.r.Method != http.MethodHead && !q.reported {
-		q.reportRefused(ctx, failure)
-	}
-	return httpx.Refuse(q.w, q.r, q.Log, status, item.Failures{failure})
-}
-
-// failed responds with the error of an operation on items. doing is what failed, as in "the storage
-// could not list the items".
-func (q *itemsRequest) failed(ctx context.Context, doing string, err error) error {
-	failure := *item.OperationFailure(doing, err)
+	failure := *refused.Failure
 	failure.Filename = q.address.Filename
-	return q.fail(ctx, httpx.StatusOf(item.Failures{&failure}), &failure)
+	q.permit.Service.Observer().Failed(ctx, itemsEndpoint, strconv.Itoa(refused.Status))
+	if q.r.Method != http.MethodGet && q.r.Method != http.MethodHead && !q.reported {
+		q.reportRefused(ctx, &failure)
+	}
+	return httpx.Refuse(q.w, q.r, q.Log, refused.Status, item.Failures{&failure})
 }
 
 // itemAnswer is an item in a list.
@@ -284,10 +263,7 @@ type listAnswer struct {
 func (q *itemsRequest) list(ctx context.Context) error {
 	query, problem := q.query()
 	if problem != "" {
-		return q.refuse(ctx, caller.Refuse(http.StatusBadRequest, item.BadRequest, problem))
-	}
-	if !q.permit.Account.Covers(query.Folder) {
-		return q.refuse(ctx, noFolder)
+		return q.bad(ctx, problem)
 	}
 	call := service.OtherCall
 	if query.Order != service.ByName {
@@ -300,18 +276,14 @@ func (q *itemsRequest) list(ctx context.Context) error {
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, maxListTime)
 	defer cancel()
-	page, err := q.permit.Service.ListItems(ctx, query)
+	page, items, err := q.permit.List(ctx, query, q.facts, q.base())
 	if err != nil {
-		return q.failed(ctx, "list the items", err)
+		return q.errored(ctx, "list the items", err)
 	}
-	result, err := q.describe(ctx, page.Items, page.Variants)
-	if err == nil && q.facts {
-		err = q.addFacts(ctx, result, page.Items, true)
+	answer := listAnswer{Success: true, Result: make([]itemAnswer, len(items)), Folders: append([]string{}, page.Folders...), Next: page.Next, Total: page.Total}
+	for i, one := range items {
+		answer.Result[i] = q.answerOf(q.alias, one)
 	}
-	if err != nil {
-		return q.failed(ctx, "list the items", err)
-	}
-	answer := listAnswer{Success: true, Result: result, Folders: append([]string{}, page.Folders...), Next: page.Next, Total: page.Total}
 	if page.Incomplete {
 		answer.Complete = new(bool)
 	}
@@ -320,24 +292,13 @@ func (q *itemsRequest) list(ctx context.Context) error {
 
 // one responds with one item.
 func (q *itemsRequest) one(ctx context.Context) error {
-	if !q.alias.MayBeItem(q.address.Filename) {
-		return q.failed(ctx, "", fs.ErrNotExist)
-	}
 	ctx, cancel := context.WithTimeout(ctx, maxListTime)
 	defer cancel()
-	info, err := q.alias.Storage.Stat(ctx, q.alias.Key(q.address.Filename))
+	one, err := q.permit.Stat(ctx, q.alias, q.address.Filename, true, q.base())
 	if err != nil {
-		return q.failed(ctx, "read the item", err)
+		return q.errored(ctx, "read the item", err)
 	}
-	infos := []storagedrivers.Info{info}
-	result, err := q.describe(ctx, infos, nil)
-	if err == nil {
-		err = q.addFacts(ctx, result, infos, false)
-	}
-	if err != nil {
-		return q.failed(ctx, "read the item", err)
-	}
-	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, listAnswer{Success: true, Result: result})
+	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, listAnswer{Success: true, Result: []itemAnswer{q.answerOf(q.alias, one)}})
 }
 
 // query returns the query of a list. The problem is for the caller; empty if there is none.
@@ -402,66 +363,6 @@ func folderProblem(alias *item.Alias, folder string) string {
 	return ""
 }
 
-// describe returns items as in a list. The storage is asked about an item if the backend lists
-// neither tags nor exact times, and about a variant that the list has not seen.
-func (q *itemsRequest) describe(ctx context.Context, infos []storagedrivers.Info, variants map[string]bool) ([]itemAnswer, error) {
-	described := make([]itemAnswer, len(infos))
-	group := guard.NewGroup(atOnce)
-	listsTags := q.alias.Storage.Features().ListTimes // of which the tags are made
-	for i, info := range infos {
-		filename := q.alias.Filename(info.Key)
-		hasVariant := variants[info.Key+render.Suffix]
-		asksVariant := !hasVariant && q.alias.WebP != nil && q.alias.MayHaveVariant(filename)
-		asksItem := info.ETag == "" && variants != nil && !listsTags
-		if !asksItem && !asksVariant {
-			described[i] = q.answerOf(info, hasVariant)
-			continue
-		}
-		group.Go(func() (err error) {
-			if asksItem {
-				if info, err = item.Stat(ctx, q.alias.Storage, info.Key); err != nil || info.Key == "" {
-					return err
-				}
-			}
-			if asksVariant {
-				variant, err := item.Stat(ctx, q.alias.Storage, q.alias.VariantKey(filename))
-				if err != nil && !errors.Is(err, storagedrivers.ErrInvalidKey) {
-					return err
-				}
-				hasVariant = variant.Key != ""
-			}
-			described[i] = q.answerOf(info, hasVariant)
-			return nil
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, err
-	}
-	// An item that is deleted meanwhile is missing.
-	return slices.DeleteFunc(described, func(a itemAnswer) bool { return a.Filename == "" }), nil
-}
-
-// addFacts adds the facts of images to their answers, as far as the alias wants them. infos may
-// have more items than there are answers.
-func (q *itemsRequest) addFacts(ctx context.Context, answers []itemAnswer, infos []storagedrivers.Info, inList bool) error {
-	if q.alias.Facts == item.NoFacts {
-		return nil
-	}
-	stored := make(map[string]storagedrivers.Info, len(infos))
-	for _, info := range infos {
-		stored[q.alias.Filename(info.Key)] = info
-	}
-	group := guard.NewGroup(atOnce)
-	maker := q.permit.Service.Uploader().Derived
-	for i := range answers {
-		group.Go(func() (err error) {
-			answers[i].Facts, err = maker.StoredFacts(ctx, q.alias, q.baseURL, stored[answers[i].Filename], q.permit.Actor.Owner(), inList)
-			return err
-		})
-	}
-	return group.Wait()
-}
-
 // sizeOf returns about the size of an item in the JSON of a list, or more.
 func (q *itemsRequest) sizeOf(info storagedrivers.Info) int {
 	const name, rest = 64, 256 // of an address, and of all but addresses
@@ -470,20 +371,20 @@ func (q *itemsRequest) sizeOf(info storagedrivers.Info) int {
 	if q.facts {
 		addresses *= 2
 	}
-	return addresses*(len(q.alias.URL(q.baseURL, filename))+name) + len(filename) + rest
+	return addresses*(len(q.alias.URL(q.base(), filename))+name) + len(filename) + rest
 }
 
-// answerOf returns an item as in a list.
-func (q *itemsRequest) answerOf(info storagedrivers.Info, hasVariant bool) itemAnswer {
-	filename := q.alias.Filename(info.Key)
+// answerOf returns an item of an alias as in a list.
+func (q *itemsRequest) answerOf(alias *item.Alias, one op.Listed) itemAnswer {
+	base, filename := q.base(), alias.Filename(one.Key)
 	answer := itemAnswer{
-		FullPath: q.alias.URL(q.baseURL, filename), Filename: filename, Size: info.Size, ContentType: q.alias.Typed(info).ContentType,
-		ETag: caller.EntityTag(q.alias, info), Renditions: q.alias.RenditionURLs(q.baseURL, filename),
+		FullPath: alias.URL(base, filename), Filename: filename, Size: one.Size, ContentType: alias.Typed(one.Info).ContentType,
+		ETag: caller.EntityTag(alias, one.Info), Renditions: alias.RenditionURLs(base, filename), Facts: one.Facts,
 	}
-	if !info.ModTime.IsZero() {
-		answer.Modified = info.ModTime.UTC().Format(time.RFC3339)
+	if !one.ModTime.IsZero() {
+		answer.Modified = one.ModTime.UTC().Format(time.RFC3339)
 	}
-	if hasVariant {
+	if one.HasVariant {
 		answer.WebP = answer.FullPath + render.Suffix
 	}
 	return answer

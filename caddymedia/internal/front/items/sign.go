@@ -1,10 +1,8 @@
 package items
 
 import (
-	"cmp"
 	"errors"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/core/service"
@@ -13,7 +11,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/leaf/access"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/signing"
-	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 const (
@@ -48,12 +45,12 @@ func sign(g *caller.Gate, running *service.Service, w http.ResponseWriter, r *ht
 		return caller.RefuseForm(running, w, r, signEndpoint, http.StatusMethodNotAllowed, "use POST")
 	}
 	p := g.Permit(running, r, item.OriginHTTP, accounts(g, w, r))
-	account, refused := p.Account, p.Refused
-	if refused == nil && !account.May(access.Sign) {
-		refused = caller.Refuse(http.StatusForbidden, item.Forbidden, "the account may not sign addresses: it needs the right sign")
+	failure := p.Refused
+	if failure == nil {
+		failure = p.NeedOne(access.Sign)
 	}
-	if refused != nil {
-		return signRefused(running, w, r, refused)
+	if failure != nil {
+		return signRefused(running, w, r, caller.Refused(failure))
 	}
 	leave, refused := p.EnterQueue(r.Context(), w, service.OtherCall, signForm.Memory(r))
 	if refused != nil {
@@ -81,24 +78,14 @@ func sign(g *caller.Gate, running *service.Service, w http.ResponseWriter, r *ht
 	if fields.Problem != "" {
 		return caller.RefuseForm(running, w, r, signEndpoint, http.StatusBadRequest, fields.Problem)
 	}
-	if !account.Allows(req.Alias) { // it must not learn which aliases exist
-		return signRefused(running, w, r, caller.Refuse(http.StatusForbidden, item.Forbidden, "the account may not use the alias "+quoted(req.Alias)))
-	}
-	if len(req.Filenames) == 0 {
-		req.Folder = cmp.Or(req.Folder, account.Folder)
-	}
-	covers := func(path string) bool { return account.Covers(path) }
-	if req.Folder != "" && !covers(req.Folder) || slices.ContainsFunc(req.Filenames, func(name string) bool { return !covers(name) }) {
-		return signRefused(running, w, r, noFolder)
-	}
-	signed, err := running.Sign(r.Context(), req)
+	signed, err := p.Sign(r.Context(), req)
+	failure, isFailure := errors.AsType[*item.Failure](err)
 	switch {
-	case errors.Is(err, tokens.ErrUnavailable):
-		return signRefused(running, w, r, g.StoreUnreachable(r.Context(), "addresses cannot be signed now, try again later", err))
+	case isFailure:
+		return signRefused(running, w, r, caller.Refused(failure))
 	case err != nil:
 		return caller.RefuseForm(running, w, r, signEndpoint, http.StatusBadRequest, err.Error())
 	}
-	running.Observer().Signed(r.Context(), account.APIKey, len(signed))
 	return httpx.Answer(w, http.StatusOK, signAnswer{Success: true, Result: signed})
 }
 

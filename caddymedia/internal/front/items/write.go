@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/caddymedia/media/caddymedia/internal/core/op"
 	"github.com/caddymedia/media/caddymedia/internal/core/service"
 	"github.com/caddymedia/media/caddymedia/internal/core/upload"
 	"github.com/caddymedia/media/caddymedia/internal/front/caller"
@@ -31,25 +32,20 @@ func (q *itemsRequest) replace(ctx context.Context) error {
 	if refused := caller.BodyRefusal(q.kind, q.r.Header, q.r.URL.Query()); refused != nil {
 		return q.refuse(ctx, refused)
 	}
-	matches, refused := q.condition()
-	if refused != nil {
-		return q.refuse(ctx, refused)
+	matches, failure := caller.Condition(q.r.Header, q.alias)
+	if limit := q.permit.Service.Limits().MaxBody; failure == nil && q.r.ContentLength > limit {
+		failure = item.Failf(item.TooLarge, "the request is larger than %s", bytesize.Format(limit))
 	}
-	if !q.alias.MayBeItem(q.address.Filename) {
-		return q.failed(ctx, "", fs.ErrNotExist)
-	}
-	limits := q.permit.Service.Limits()
-	if q.r.ContentLength > limits.MaxBody {
-		return q.refuse(ctx, caller.Refuse(
-			http.StatusRequestEntityTooLarge, item.TooLarge, "the request is larger than "+bytesize.Format(limits.MaxBody),
-		))
+	if failure != nil {
+		return q.failed(ctx, failure)
 	}
 	stored, err := q.stored(ctx)
 	if err != nil {
-		return q.failed(ctx, "read the item", err)
+		return q.errored(ctx, "read the item", err)
 	}
 	req := upload.Replacement{
-		Request: q.writeRequest(access.Replace, q.address.Alias), Filename: q.address.Filename, Matches: matches, Stored: stored,
+		Request:  q.permit.Request(q.kind, q.alias.Name, q.base(), []access.Right{access.Replace}),
+		Filename: q.address.Filename, Matches: matches, Stored: stored,
 	}
 	uploader := q.permit.Service.Uploader()
 	if failures := uploader.PrecheckReplacement(ctx, req, max(q.r.ContentLength, 0)); failures != nil { // the body need not be read
@@ -60,10 +56,10 @@ func (q *itemsRequest) replace(ctx context.Context) error {
 		return q.refuse(ctx, refused)
 	}
 	defer ended()
-	body, stop, refused := q.body()
+	body, stop, failure := q.body()
 	defer stop()
-	if refused != nil {
-		return q.refuse(ctx, refused)
+	if failure != nil {
+		return q.failed(ctx, failure)
 	}
 	items, failures := uploader.Replace(ctx, req, upload.Body(q.address.Filename, body))
 	if failures != nil {
@@ -72,38 +68,24 @@ func (q *itemsRequest) replace(ctx context.Context) error {
 	return httpx.AnswerReplaced(q.w, items, q.alias.CachedFor())
 }
 
-// body returns the body of a replacement, within its limits, or the refusal of a repetition with
+// body returns the body of a replacement, within its limits, or the failure of a repetition with
 // another one. The caller must call stop.
-func (q *itemsRequest) body() (body io.Reader, stop func(), refused *caller.Refusal) {
+func (q *itemsRequest) body() (body io.Reader, stop func(), failure *item.Failure) {
 	httpx.Watch(q.r)
 	limits := q.permit.Service.Limits()
 	timed, stop := httpx.NewTimedBody(q.w, q.r.Body, limits.MaxUploadTime)
-	body, refused = q.permit.Repetition.Match(http.MaxBytesReader(q.w, timed, limits.MaxBody), "")
-	return body, stop, refused
+	body, failure = q.permit.Repetition.Match(http.MaxBytesReader(q.w, timed, limits.MaxBody), "")
+	return body, stop, failure
 }
 
-// stored returns the item of the address; the zero Info if there is none.
+// stored returns the object of the item of the address; the zero Info if there is none.
 func (q *itemsRequest) stored(ctx context.Context) (storagedrivers.Info, error) {
+	if !q.alias.MayBeItem(q.address.Filename) || !q.permit.Account.Covers(q.address.Filename) {
+		return storagedrivers.Info{}, fs.ErrNotExist
+	}
 	ctx, cancel := context.WithTimeout(ctx, maxListTime)
 	defer cancel()
 	return item.Stat(ctx, q.alias.Storage, q.alias.Key(q.address.Filename))
-}
-
-// condition returns the condition of the request. Without one it matches any item.
-func (q *itemsRequest) condition() (matches func(storagedrivers.Info) bool, refused *caller.Refusal) {
-	return caller.Condition(q.r.Header, q.alias)
-}
-
-// writeRequest returns a request to store an item in an alias. The account must have the right for
-// that alias and for the one of the address, also right before the commit.
-func (q *itemsRequest) writeRequest(right access.Right, alias string) upload.Request {
-	return upload.Request{
-		Kind: q.kind, Alias: alias, Allows: q.permit.Account.Allows, Actor: q.permit.Actor,
-		Forced:     service.ForcedBy(q.permit.Caller),
-		BaseURL:    q.baseURL,
-		Repetition: q.permit.Repetition.Repeats(),
-		Confirm:    q.permit.Confirm(q.kind, []access.Right{right}, q.address.Alias),
-	}
 }
 
 // uploadFailed responds with failures that the uploader has reported.
@@ -120,43 +102,30 @@ func (q *itemsRequest) transfer(ctx context.Context) error {
 	if message != "" {
 		return q.refuse(ctx, caller.Refuse(status, item.BadRequest, message))
 	}
-	q.move.Copy, q.move.To = form.Get("copy_to") != "", cmp.Or(form.Get("copy_to"), form.Get("to"))
-	q.move.New = form.Get("overwrite") == "no"
+	q.move = op.Move{
+		From: q.alias, Filename: q.address.Filename, To: cmp.Or(form.Get("copy_to"), form.Get("to")),
+		Copy: form.Get("copy_to") != "", New: form.Get("overwrite") == "no", BaseURL: q.base(),
+	}
 	q.toAlias = cmp.Or(form.Get("to_alias"), q.address.Alias)
 	if problem := transferProblem(form); problem != "" {
-		return q.refuse(ctx, caller.Refuse(http.StatusBadRequest, item.BadRequest, problem))
+		return q.bad(ctx, problem)
 	}
-	right := access.Move
-	if q.move.Copy {
-		right = access.Copy
+	var failure *item.Failure
+	if q.move.ToAlias, failure = q.permit.Alias(q.kind, q.toAlias); failure == nil {
+		q.move.Matches, failure = caller.Condition(q.r.Header, q.alias)
 	}
-	to, refused := q.findAlias(q.toAlias)
-	if refused == nil {
-		_, refused = q.permit.CheckAgain(ctx, q.kind, []access.Right{right}, q.alias.Name, to.Name)
-	}
-	if refused != nil {
-		return q.refuse(ctx, refused)
-	}
-	matches, refused := q.condition()
-	if refused != nil {
-		return q.refuse(ctx, refused)
-	}
-	if !q.alias.MayBeItem(q.address.Filename) {
-		return q.failed(ctx, "", fs.ErrNotExist)
+	if failure != nil {
+		return q.failed(ctx, failure)
 	}
 	ended, refused := q.permit.BeginUpload(q.w)
 	if refused != nil {
 		return q.refuse(ctx, refused)
 	}
 	defer ended()
-	items, failures := q.permit.Service.Uploader().Transfer(ctx, upload.Transfer{
-		Request: q.writeRequest(right, to.Name), From: q.alias, Filename: q.address.Filename,
-		To: q.move.To, New: q.move.New, Copy: q.move.Copy, Matches: matches,
-	})
+	items, failures := q.permit.Transfer(ctx, q.move)
 	if failures != nil {
 		return q.uploadFailed(ctx, failures)
 	}
-	q.alias = to
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, listAnswer{Success: true, Result: []itemAnswer{q.answerStored(ctx, items[0])}})
 }
 
@@ -180,37 +149,37 @@ func transferProblem(form url.Values) string {
 	return ""
 }
 
-// answerStored returns an item that is stored now, as in a list. If it cannot be read, the answer
-// has what is known about it.
-func (q *itemsRequest) answerStored(ctx context.Context, item upload.Item) itemAnswer {
+// answerStored returns a moved item, as in a list. If it cannot be read, the answer has what is
+// known about it.
+func (q *itemsRequest) answerStored(ctx context.Context, moved upload.Item) itemAnswer {
 	ctx, cancel := context.WithTimeout(ctx, maxListTime)
 	defer cancel()
-	info, err := q.alias.Storage.Stat(ctx, q.alias.Key(item.Filename))
+	alias := q.move.ToAlias
+	one, err := q.permit.Stat(ctx, alias, moved.Filename, false, q.base())
 	if err == nil {
-		var described []itemAnswer
-		if described, err = q.describe(ctx, []storagedrivers.Info{info}, nil); err == nil && len(described) == 1 {
-			return described[0]
-		}
+		return q.answerOf(alias, one)
 	}
-	q.Log.Warn("reading an item after it was stored", "alias", q.alias.Name, "filename", item.Filename, "error", err)
+	q.Log.Warn("reading an item after it was stored", "alias", alias.Name, "filename", moved.Filename, "error", err)
 	return itemAnswer{
-		FullPath: item.FullPath, Filename: item.Filename, Size: item.Size, ContentType: q.alias.ContentType(naming.Extension(item.Filename)),
-		WebP: item.WebP, Renditions: item.Renditions,
+		FullPath: moved.FullPath, Filename: moved.Filename, Size: moved.Size, ContentType: alias.ContentType(naming.Extension(moved.Filename)),
+		WebP: moved.WebP, Renditions: moved.Renditions,
 	}
 }
 
 // reportRefused reports a refused request that would change items to the observer.
 func (q *itemsRequest) reportRefused(ctx context.Context, failure *item.Failure) {
 	if q.r.Method == http.MethodDelete || q.address.Filename == "" {
-		q.report(ctx, service.Deletion{IsSet: q.address.Filename == "", Filename: q.address.Filename, Failure: failure})
+		q.permit.Service.Observer().DeletionEnded(ctx, service.Deletion{
+			Kind: q.kind, Alias: q.address.Alias, Filename: q.address.Filename, IsSet: q.address.Filename == "", Actor: q.permit.Actor, Failure: failure,
+		})
 		return
 	}
-	op := upload.Operation{Kind: q.kind, Alias: q.address.Alias, Filename: q.address.Filename, Actor: q.permit.Actor}
+	refused := upload.Operation{Kind: q.kind, Alias: q.address.Alias, Filename: q.address.Filename, Actor: q.permit.Actor}
 	if q.r.Method == http.MethodPost {
-		op.Transfer = &upload.Transfer{Filename: q.address.Filename, To: q.move.To, Copy: q.move.Copy}
+		refused.Transfer = &upload.Transfer{Filename: q.address.Filename, To: q.move.To, Copy: q.move.Copy}
 		if q.alias != nil && q.move.To != "" {
-			op.Transfer.From, op.Alias = q.alias, q.toAlias
+			refused.Transfer.From, refused.Alias = q.alias, q.toAlias
 		}
 	}
-	q.permit.Service.Observer().Refused(ctx, op, item.Failures{failure})
+	q.permit.Service.Observer().Refused(ctx, refused, item.Failures{failure})
 }

@@ -149,7 +149,7 @@ func (q *request) finish(
 	failures := u.Finish(q.ctx, resumable.Finishing{
 		BaseURL: q.BaseURL(q.r), Refusals: resumable.RecordRefusals, Matches: req.Matches, Permits: req.Permits,
 		Authorize: func(ctx context.Context, alias string, _ bool) (resumable.Rights, *item.Failure) {
-			return q.authorize(ctx, alias)
+			return q.permit.Rights(ctx, q.alias.Kind, mayWrite, alias, u.SubFolder)
 		},
 	})
 	switch {
@@ -176,15 +176,6 @@ func (q *request) finish(
 func (q *request) isCompleted(store *resumable.Store, rec resumable.Record) bool {
 	u, err := store.FindFinal(q.ctx, q.running.UploadStorage(q.alias.Kind, q.alias.Name), rec)
 	return err == nil && u.Outcome != nil
-}
-
-// authorize verifies the signature again before the item is stored.
-func (q *request) authorize(ctx context.Context, alias string) (resumable.Rights, *item.Failure) {
-	_, running, release, refused := q.permit.Again(ctx, q.alias.Kind, mayWrite, alias)
-	if refused != nil {
-		return resumable.Rights{}, refused.Failure()
-	}
-	return resumable.Rights{Issuer: running.Issuer(), Release: release}, nil
 }
 
 // keepAlive sends blanks until stop is called, since some clients close a connection that says

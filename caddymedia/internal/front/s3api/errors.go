@@ -118,25 +118,24 @@ func kindOf(reason item.Reason) errorKind {
 	return internalError
 }
 
-// refusalError returns the error for a refusal.
-func refusalError(refused *caller.Refusal) *Error {
-	if failed, ok := errors.AsType[*Error](refused.Err); ok {
+// refusalError returns the error for a refusal, whose status is that of S3.
+func refusalError(refused *caller.Refusal) *Error { return failureError(refused.Failure) }
+
+// failureError returns the error for a failure.
+func failureError(failure *item.Failure) *Error {
+	if failed, ok := errors.AsType[*Error](failure.Err); ok {
 		return failed
 	}
-	return errorOf(kindOf(refused.Reason), refused.Message)
+	return errorOf(kindOf(failure.Reason), failure.Message)
 }
 
 // failure returns the error for the failures of an upload, and logs those that are not the caller's
 // fault. It counts what is refused for good on a presigned address.
 func (q *request) failure(failures item.Failures) *Error {
 	q.running.CountRefused(q.ctx, q.permit.Ticket, failures)
-	first := failures[0]
-	if failed, ok := errors.AsType[*Error](first.Err); ok {
-		return failed
+	failed := failureError(failures[0])
+	if failed.Status >= http.StatusInternalServerError {
+		q.Log.Error(failed.Message, "status", failed.Status, "error", failures[0].Err)
 	}
-	kind := kindOf(first.Reason)
-	if kind.status >= http.StatusInternalServerError {
-		q.Log.Error(first.Message, "status", kind.status, "error", first.Err)
-	}
-	return errorOf(kind, first.Message)
+	return failed
 }

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/core/op"
 	"github.com/caddymedia/media/caddymedia/internal/core/service"
-	"github.com/caddymedia/media/caddymedia/internal/front/caller"
 	"github.com/caddymedia/media/caddymedia/internal/front/httpx"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/access"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
@@ -40,15 +39,6 @@ func isMarker(info storagedrivers.Info) bool {
 
 // folderTag returns the entity tag of the object of a folder, which never changes.
 func folderTag(key string) string { return tag(strings.TrimSuffix(key, "/"), 0) }
-
-// markerKey returns the key of the marker of a folder. It is empty if no folder has this name.
-func markerKey(alias *item.Alias, folder string) string {
-	key := alias.MarkerKey(folder)
-	if folder == "" || naming.IsReserved(folder) || storagedrivers.ValidKey(key) != nil {
-		return ""
-	}
-	return key
-}
 
 // firstBelow returns the first object below a prefix, and behind the name after, that clients see.
 // Its Key is empty if there is none. Behind very many others it is assumed.
@@ -80,7 +70,7 @@ func firstBelow(ctx context.Context, alias *item.Alias, prefix, after string) (s
 // statFolder returns the Info of the object of a folder. There is one while the folder has its
 // marker, or anything else: clients then need not make folders above the items that others upload.
 func statFolder(ctx context.Context, alias *item.Alias, folder string) (storagedrivers.Info, *Error) {
-	key := markerKey(alias, folder)
+	key := alias.MarkerKey(folder)
 	if key == "" {
 		return storagedrivers.Info{}, errorOf(noSuchKey, "there is no such object")
 	}
@@ -148,9 +138,9 @@ func (q *request) makeFolder(rights []access.Right, create access.Right) (storag
 		return none, refusalError(refused)
 	}
 	defer ended()
-	now, refused := q.permit.CheckAgain(q.ctx, q.alias.Kind, rights, q.alias.Name)
-	if refused != nil {
-		return none, refusalError(refused)
+	now, failure := q.permit.CheckAgain(q.ctx, q.alias.Kind, rights, q.alias.Name)
+	if failure != nil {
+		return none, failureError(failure)
 	}
 	key := q.alias.MarkerKey(folder)
 	info, err := item.Stat(q.ctx, q.alias.Storage, key)
@@ -161,7 +151,7 @@ func (q *request) makeFolder(rights []access.Right, create access.Right) (storag
 	case !matches(info):
 		return none, errorOf(preconditionFailed, "a condition does not hold for the object")
 	case isNew && !now.Account.May(create):
-		return none, refusalError(caller.RightRefusal(now.Account, create))
+		return none, failureError(op.Need(now.Account, create))
 	case isNew:
 		info, err = q.alias.Storage.Put(q.ctx, key, strings.NewReader(""), storagedrivers.PutOptions{
 			Mode: storagedrivers.Overwrite, ContentType: folderType,
@@ -187,7 +177,7 @@ func (q *request) checkFolder(folder string) *Error {
 	case isFailure:
 	case stored != folder:
 		failure = q.alias.RenamedFailure(stored + "/")
-	case markerKey(q.alias, folder) == "":
+	case q.alias.MarkerKey(folder) == "":
 		failure = item.Failf(item.BadRequest, "the name of the folder is too long")
 	default:
 		return nil
@@ -206,24 +196,6 @@ func (q *request) copyFolder(source storagedrivers.Info) *Error {
 	}
 	q.answerCopy(info)
 	return nil
-}
-
-// removeFolder deletes the marker of a folder. Its items stay.
-func (q *request) removeFolder(folder string, matches func(storagedrivers.Info) bool) error {
-	key := markerKey(q.alias, folder)
-	if key == "" {
-		return fs.ErrNotExist
-	}
-	info, err := item.Stat(q.ctx, q.alias.Storage, key)
-	switch {
-	case err != nil:
-		return err
-	case info.Key == "":
-		return fs.ErrNotExist
-	case !matches(info):
-		return item.ErrOther
-	}
-	return item.Remove(q.ctx, q.alias.Storage, key)
 }
 
 // atOnce is how many folders are looked into side by side.

@@ -214,8 +214,8 @@ func (q *request) storePart(from io.Reader, length int64, interrupt func(), sums
 
 // copyPart stores an object, or a range of one, as a part.
 func (q *request) copyPart() *Error {
-	if failed := q.mayOne(mayList); failed != nil {
-		return failed
+	if failure := q.permit.NeedOne(mayList...); failure != nil {
+		return failureError(failure)
 	}
 	from, stored, _, failed := q.source()
 	if failed != nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
-	"io/fs"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -14,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/core/op"
 	"github.com/caddymedia/media/caddymedia/internal/core/service"
 	"github.com/caddymedia/media/caddymedia/internal/core/upload"
 	"github.com/caddymedia/media/caddymedia/internal/front/caller"
@@ -194,7 +194,7 @@ func splitKey(key string) (folder, name string) {
 // segment of the key. The account needs the right to replace an object, or to store a new one.
 func (q *request) upload() (req upload.Upload, name string, failed *Error) {
 	folder, name := splitKey(q.key)
-	req = upload.Upload{Exact: q.key, SubFolder: folder, Request: q.writeRequest(mayWrite)}
+	req = upload.Upload{Exact: q.key, SubFolder: folder, Request: q.permit.Request(q.alias.Kind, q.alias.Name, q.BaseURL(q.r), mayWrite)}
 	header := q.r.Header.Clone()
 	encodings := strings.Join(header["Content-Encoding"], ",")
 	header["Content-Encoding"] = strings.Split(strings.ReplaceAll(encodings, "aws-chunked", "identity"), ",") // which body.go decodes
@@ -216,10 +216,7 @@ func (q *request) upload() (req upload.Upload, name string, failed *Error) {
 			if stored.Key != "" {
 				right = access.Replace
 			}
-			if refused := caller.RightRefusal(q.permit.Account, right); refused != nil {
-				return refused.Failure()
-			}
-			return nil
+			return op.Need(q.permit.Account, right)
 		}
 	}
 	return req, name, nil
@@ -235,22 +232,12 @@ func conditionOf(header http.Header, alias *item.Alias) (func(storagedrivers.Inf
 			}
 		}
 	}
-	matches, refused := caller.ConditionOf(header, func(info storagedrivers.Info) string { return exactTag(alias, info) },
+	matches, failure := caller.ConditionOf(header, func(info storagedrivers.Info) string { return exactTag(alias, info) },
 		func(tag string) bool { return tag != "" })
-	if refused != nil {
-		return nil, errorOf(invalidRequest, refused.Message)
+	if failure != nil {
+		return nil, failureError(failure)
 	}
 	return matches, nil
-}
-
-// writeRequest returns a request to store an object. The account must have one of the rights also
-// right before the commit.
-func (q *request) writeRequest(rights []access.Right) upload.Request {
-	return upload.Request{
-		Kind: q.alias.Kind, Alias: q.alias.Name, Allows: q.permit.Account.Allows, Actor: q.permit.Actor,
-		BaseURL: q.BaseURL(q.r),
-		Confirm: q.permit.Confirm(q.alias.Kind, rights),
-	}
 }
 
 // deleteObject deletes an object. S3 says the same of one that is not there.
@@ -259,24 +246,18 @@ func (q *request) deleteObject() *Error {
 	if failed != nil {
 		return failed
 	}
-	if err := q.remove(q.key, matches, false); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return storageError("delete the object", err)
+	remove := q.permit.Delete
+	name, isFolder := folderOf(q.key)
+	if isFolder {
+		remove = q.permit.DeleteMarker
+	}
+	if err := remove(q.ctx, q.alias, name, matches); err != nil {
+		if failed = storageError("delete the object", err); failed.Code != noSuchKey.code {
+			return failed
+		}
 	}
 	q.w.WriteHeader(http.StatusNoContent)
 	return nil
-}
-
-// remove deletes an object, if it matches. The error is fs.ErrNotExist if there is none.
-func (q *request) remove(key string, matches func(storagedrivers.Info) bool, inSet bool) error {
-	if folder, isFolder := folderOf(key); isFolder {
-		return q.removeFolder(folder, matches)
-	}
-	if !q.alias.MayBeItem(key) {
-		return fs.ErrNotExist
-	}
-	return q.running.Uploader().DeleteItem(q.ctx, upload.Deletion{
-		Alias: q.alias, Filename: key, Actor: q.permit.Actor, InSet: inSet, Matches: matches,
-	})
 }
 
 // maxDeleted is how many objects a request deletes.
@@ -312,29 +293,23 @@ func (q *request) deleteObjects() *Error {
 	if len(sent.Objects) > maxDeleted || len(sent.Objects) == 0 {
 		return errorOf(malformedXML, "there are no keys, or more than 1,000")
 	}
-	if _, refused := q.permit.CheckAgain(q.ctx, q.alias.Kind, []access.Right{access.Delete}, q.alias.Name); refused != nil {
-		return refusalError(refused)
+	set, at := op.Set{Alias: q.alias, MayMiss: true}, map[deletedObject]int{} // S3 says the same of an object that is not there
+	for _, object := range sent.Objects {
+		if _, isTwice := at[object]; !isTwice {
+			at[object] = len(set.Items)
+			set.Items = append(set.Items, q.inSet(object))
+		}
 	}
-	first := service.FirstOf(sent.Objects)
-	outcomes := q.running.DeleteSet(q.ctx, q.alias, q.permit.Actor, len(sent.Objects), func(i int) (removed bool, err error) {
-		object := sent.Objects[i]
-		if first[object] != i {
-			return false, nil
-		}
-		err = q.remove(object.Key, func(info storagedrivers.Info) bool {
-			return object.ETag == "" || object.ETag == "*" || `"`+strings.Trim(object.ETag, `"`)+`"` == exactTag(q.alias, info)
-		}, true)
-		if errors.Is(err, fs.ErrNotExist) { // S3 says the same of an object that is not there
-			return false, nil
-		}
-		return err == nil, err
-	})
+	outcomes, failure := q.permit.DeleteSet(q.ctx, set)
+	if failure != nil {
+		return failureError(failure)
+	}
 	answer := struct {
 		Deleted []deletedAnswer   //
 		Errors  []undeletedAnswer `xml:"Error"`
 	}{}
 	for _, object := range sent.Objects {
-		switch err := outcomes[first[object]]; {
+		switch err := outcomes[at[object]]; {
 		case err != nil:
 			failed := storageError("delete the object", err)
 			answer.Errors = append(answer.Errors, undeletedAnswer{object.Key, failed.Code, failed.Message})
@@ -344,6 +319,17 @@ func (q *request) deleteObjects() *Error {
 	}
 	q.answer(http.StatusOK, "DeleteResult", answer)
 	return nil
+}
+
+// inSet returns an object as one of a set. It may name its entity tag, without quotes too.
+func (q *request) inSet(object deletedObject) op.InSet {
+	one := op.InSet{}
+	one.Filename, one.IsMarker = folderOf(object.Key)
+	if object.ETag != "" && object.ETag != "*" {
+		tag := `"` + strings.Trim(object.ETag, `"`) + `"`
+		one.Matches = func(info storagedrivers.Info) bool { return tag == exactTag(q.alias, info) }
+	}
+	return one
 }
 
 // Bounds of the body of a request that deletes many objects or completes a multipart upload.
@@ -397,8 +383,8 @@ func (q *request) copyObject() *Error {
 	defer ended()
 	info := stored
 	if from != q.alias || key != q.key {
-		items, failures := q.running.Uploader().Transfer(q.ctx, upload.Transfer{
-			Request: q.writeRequest([]access.Right{access.Copy}), From: from, Filename: key, To: q.key, Exact: true, Copy: true, Matches: matches,
+		items, failures := q.permit.Transfer(q.ctx, op.Move{
+			From: from, Filename: key, ToAlias: q.alias, To: q.key, Exact: true, Copy: true, Matches: matches, BaseURL: q.BaseURL(q.r),
 		})
 		if failures != nil {
 			return q.failure(failures)

@@ -243,7 +243,7 @@ func (q *request) authenticate() *Error {
 		return failed
 	}
 	if q.permit = q.Permit(q.running, q.r, item.OriginS3, q.verify); q.permit.Refused != nil {
-		return refusalError(q.permit.Refused)
+		return failureError(q.permit.Refused)
 	}
 	return q.admitVisitor()
 }
@@ -251,17 +251,16 @@ func (q *request) authenticate() *Error {
 // verify returns the account of the signature, according to a service, and the ticket of a
 // signature in the query. Wrong signatures are not throttled: a secret of 16 bytes cannot be
 // guessed, and a throttle by network would shut out the neighbours of an attacker.
-func (q *request) verify(_ context.Context, running *service.Service) (who access.Caller, refused *caller.Refusal) {
+func (q *request) verify(_ context.Context, running *service.Service) (who access.Caller, failure *item.Failure) {
 	account, known := running.Issuer().Account(q.signature.accessKey)
 	if !known {
 		account = access.Account{}
 	}
 	q.secret = account.S3Secret
 	if failed := q.signature.verify(q.asSent(), account.S3Secret, q.began); failed != nil {
-		refused = caller.Refuse(http.StatusForbidden, item.Forbidden, failed.Message)
-		refused.Err = failed
+		failure = &item.Failure{Reason: item.Forbidden, Message: failed.Message, Err: failed}
 	}
-	return access.Caller{Account: account, Ticket: q.ticket()}, refused
+	return access.Caller{Account: account, Ticket: q.ticket()}, failure
 }
 
 // asSent returns the request with the path that its client has signed: a prefix may have been
@@ -285,7 +284,10 @@ func (q *request) admit(rights []access.Right) *Error {
 	if q.alias, failed = q.find(q.bucket); failed != nil {
 		return failed
 	}
-	return q.mayOne(rights)
+	if failure := q.permit.NeedOne(rights...); failure != nil {
+		return failureError(failure)
+	}
+	return nil
 }
 
 // report reports that a request to change items is refused, before anything is done, because the
@@ -305,23 +307,15 @@ func (q *request) report(rights []access.Right, failed *Error) {
 	}
 }
 
-// mayOne returns an error unless the account has one of the rights, if there are any.
-func (q *request) mayOne(rights []access.Right) *Error {
-	if len(rights) > 0 && !slices.ContainsFunc(rights, q.permit.Account.May) {
-		return refusalError(caller.RightRefusal(q.permit.Account, rights[0]))
-	}
-	return nil
-}
-
 // find returns the alias of a bucket.
 func (q *request) find(bucket string) (*item.Alias, *Error) {
 	kind, name, _ := strings.Cut(bucket, "-")
 	known, ok := item.KindOf(kind)
-	if !q.permit.Account.Allows(name) { // it must not learn which aliases exist
+	alias, failure := q.permit.Alias(known, name)
+	switch {
+	case failure != nil && failure.Reason == item.Forbidden:
 		return nil, errorOf(accessDenied, "the account may not use this bucket")
-	}
-	alias, found := q.running.Alias(known, name)
-	if !ok || !found {
+	case failure != nil, !ok:
 		return nil, errorOf(noSuchBucket, "buckets are called image-<alias> and file-<alias>")
 	}
 	return alias, nil

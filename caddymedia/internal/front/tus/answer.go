@@ -118,7 +118,7 @@ func (q *request) refuse(ctx context.Context, err error) error {
 		}
 	}
 	q.running.Observer().Failed(ctx, q.Kind.Name(), strconv.Itoa(status))
-	return httpx.Refuse(q.w, q.r, q.Log, status, failures)
+	return httpx.Refuse(q.w, q.r, q.Gate.Log, status, failures)
 }
 
 // failuresOf returns the status and the failures of an error.

@@ -114,11 +114,7 @@ func (q *request) admit(ctx context.Context, rec *resumable.Record, length int64
 	if rec.Partial {
 		return nil
 	}
-	req := upload.Upload{SubFolder: rec.SubFolder, Request: upload.Request{
-		Kind: q.Kind, Alias: rec.Alias, Actor: q.Actor, BaseURL: q.BaseURL,
-		Allows: func(alias string) bool { return q.Allows(q.Kind.Name(), alias) },
-		Forced: service.ForcedBy(q.Caller),
-	}}
+	req := upload.Upload{SubFolder: rec.SubFolder, Request: q.Request(q.Kind, rec.Alias, q.BaseURL, nil)}
 	if failures := q.running.Uploader().Precheck(ctx, req, rec.Filename, length); failures != nil {
 		return failures
 	}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/caddymedia/media/caddymedia/internal/core/op"
 	"github.com/caddymedia/media/caddymedia/internal/core/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/core/service"
 	"github.com/caddymedia/media/caddymedia/internal/core/upload"
@@ -63,7 +64,7 @@ type Endpoint struct {
 	Origin item.Origin
 	// Authenticate returns the caller according to a service. It is called before anything else, and
 	// again before an item is stored.
-	Authenticate caller.Authenticator
+	Authenticate op.Authenticator
 }
 
 // Serve responds to a request for the upload of an ID; for an empty ID, to one for the endpoint
@@ -107,7 +108,7 @@ func (q *request) respond(ctx context.Context) error {
 		return q.refuse(ctx, &requestError{http.StatusMethodNotAllowed, "use " + allow})
 	}
 	if q.Permit = q.Gate.Permit(q.running, q.r, q.Origin, q.Authenticate); q.Refused != nil {
-		return q.refuse(ctx, q.Refused.Failure())
+		return q.refuse(ctx, q.Refused)
 	}
 	ctx = storagedrivers.WithOwner(ctx, q.Actor.Owner())
 	q.r = q.r.WithContext(ctx)
@@ -240,7 +241,7 @@ func (q *request) finish(ctx context.Context, u *resumable.Upload, refusals resu
 	failures := u.Finish(ctx, resumable.Finishing{
 		BaseURL: q.BaseURL, Ticket: q.Ticket, Refusals: refusals,
 		Authorize: func(ctx context.Context, alias string, _ bool) (resumable.Rights, *item.Failure) {
-			return q.authorize(ctx, alias, u.SubFolder)
+			return q.Rights(ctx, q.Kind, nil, alias, u.SubFolder)
 		},
 	})
 	switch {
@@ -250,18 +251,4 @@ func (q *request) finish(ctx context.Context, u *resumable.Upload, refusals resu
 		return resumable.ErrUnknown // it has expired, or was terminated
 	}
 	return failures
-}
-
-// authorize authenticates the request again before the item is stored, with the service that then
-// answers new requests. An upload may outlast its token, its account and its configuration.
-func (q *request) authorize(ctx context.Context, alias, subFolder string) (resumable.Rights, *item.Failure) {
-	now, running, release, refused := q.Again(ctx, q.Kind, nil, alias)
-	if refused == nil && !now.Account.Covers(subFolder) {
-		release()
-		refused = caller.OtherFolder
-	}
-	if refused != nil {
-		return resumable.Rights{}, refused.Failure()
-	}
-	return resumable.Rights{Issuer: running.Issuer(), Ticket: now.Ticket, Release: release}, nil
 }

@@ -99,7 +99,7 @@ func (q *request) receive(ctx context.Context, u *resumable.Upload, offset, leng
 	}
 	ended, refused := q.BeginPart(q.w, resumable.TicketParts)
 	if refused != nil {
-		return refused.Failure()
+		return refused.Failure
 	}
 	defer ended()
 	sum, newHash, err := readChecksum(q.r.Header)

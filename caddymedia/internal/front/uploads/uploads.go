@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/caddymedia/media/caddymedia/internal/core/op"
 	"github.com/caddymedia/media/caddymedia/internal/core/service"
 	"github.com/caddymedia/media/caddymedia/internal/core/upload"
 	"github.com/caddymedia/media/caddymedia/internal/front/caller"
@@ -44,12 +45,12 @@ func Form(g *caller.Gate, kind item.Kind) caller.Endpoint {
 func requestFrom(g *caller.Gate, w http.ResponseWriter, r *http.Request, kind item.Kind, rights ...access.Right) *uploadRequest {
 	return &uploadRequest{
 		Gate: g, kind: kind, origin: item.OriginHTTP, baseURL: g.BaseURL(r) + g.MountPrefix(r),
-		authenticate: func(ctx context.Context, running *service.Service) (access.Caller, *caller.Refusal) {
-			who, refused := g.Authenticate(ctx, running, w, r)
-			if refused != nil || who.Ticket == nil && slices.ContainsFunc(rights, who.Account.May) {
-				return who, refused
+		authenticate: func(ctx context.Context, running *service.Service) (access.Caller, *item.Failure) {
+			who, failure := g.Authenticate(ctx, running, w, r)
+			if failure != nil || who.Ticket == nil && slices.ContainsFunc(rights, who.Account.May) {
+				return who, failure
 			}
-			return who, caller.RightRefusal(who.Account, rights[0])
+			return who, op.Need(who.Account, rights[0])
 		},
 	}
 }
@@ -73,7 +74,7 @@ type uploadRequest struct {
 	origin       item.Origin
 	baseURL      string // of public addresses
 	imports      bool   // it may have addresses to import
-	authenticate caller.Authenticator
+	authenticate op.Authenticator
 }
 
 // serve authenticates the request, receives its body and responds. If possible it refuses a request
@@ -110,12 +111,13 @@ func (u *uploadRequest) wanted() string {
 func (u *uploadRequest) store(p *caller.Permit, w http.ResponseWriter, r *http.Request) error {
 	boundary, refused := u.admit(p, r)
 	req, rep := u.request(p, r), p.Repetition
-	if refused == nil {
-		refused = rep.ReplayRefusal(req.Allows)
+	if refused == nil && rep.IsAnswered() {
+		refused = caller.Refused(rep.MayReplay(req.Allows))
 	}
 	if refused == nil && u.put != nil && caller.HasCondition(r.Header) {
 		named, _ := p.Service.Alias(u.kind, req.Alias) // an unknown one is refused below
-		req.Matches, refused = caller.Condition(r.Header, named)
+		matches, failure := caller.Condition(r.Header, named)
+		req.Matches, refused = matches, caller.Refused(failure)
 	}
 	if refused == nil {
 		var ended func()
@@ -132,7 +134,8 @@ func (u *uploadRequest) store(p *caller.Permit, w http.ResponseWriter, r *http.R
 	httpx.Watch(r)
 	timed, stop := httpx.NewTimedBody(w, r.Body, p.Service.UploadTime(p.Ticket))
 	defer stop()
-	body, refused := rep.Match(http.MaxBytesReader(w, timed, p.Service.Limits().MaxBody), boundary)
+	body, failure := rep.Match(http.MaxBytesReader(w, timed, p.Service.Limits().MaxBody), boundary)
+	refused = caller.Refused(failure)
 	if refused == nil && rep.IsAnswered() {
 		if refused = p.Replay(w, r); refused == nil {
 			return nil
@@ -160,13 +163,8 @@ func (u *uploadRequest) store(p *caller.Permit, w http.ResponseWriter, r *http.R
 // request returns the request for the uploader.
 func (u *uploadRequest) request(p *caller.Permit, r *http.Request) upload.Upload {
 	alias, subFolder := u.destination(r)
-	req := upload.Upload{SubFolder: subFolder, Request: upload.Request{
-		Kind: u.kind, Alias: alias,
-		Allows: func(alias string) bool { return p.Allows(u.kind.Name(), alias) },
-		Forced: service.ForcedBy(p.Caller), Confirm: p.Confirm(u.kind, nil), BaseURL: u.baseURL, Repetition: p.Repetition.Repeats(),
-		Actor: p.Actor,
-	}}
-	if p.Ticket != nil && p.Repetition.IsRepeated() {
+	req := upload.Upload{SubFolder: subFolder, Request: p.Request(u.kind, alias, u.baseURL, nil)}
+	if p.Ticket != nil && p.Attempt.IsRepeated() {
 		req.Forced.MaxFiles = p.Ticket.MaxFiles // the items may be counted already
 	}
 	if u.imports {
@@ -177,7 +175,7 @@ func (u *uploadRequest) request(p *caller.Permit, r *http.Request) upload.Upload
 
 // refuseUnread responds to a request whose body is not read to its end, and reports it.
 func (u *uploadRequest) refuseUnread(p *caller.Permit, w http.ResponseWriter, r *http.Request, req upload.Upload, refused *caller.Refusal) error {
-	failures := item.Failures{refused.Failure()}
+	failures := item.Failures{refused.Failure}
 	p.Service.Observer().Refused(r.Context(), req.Operation(), failures)
 	return u.refuse(p, w, r, refused.Status, failures)
 }
@@ -204,17 +202,12 @@ func (u *uploadRequest) destination(r *http.Request) (alias, subFolder string) {
 func (u *uploadRequest) limitSources(p *caller.Permit, req *upload.Upload) {
 	limits := p.Service.Limits()
 	req.ImportTime, req.MaxImported = limits.MaxUploadTime, limits.MaxBody
-	refused := caller.RightRefusal(p.Account, access.Import)
+	req.NoFiles, req.NoImports = op.Need(p.Account, access.Upload), op.Need(p.Account, access.Import)
 	if p.Ticket != nil {
-		refused = caller.Refuse(http.StatusForbidden, item.Forbidden, "a ticket is for files only: send a token to import addresses")
+		req.NoImports = item.Failf(item.Forbidden, "a ticket is for files only: send a token to import addresses")
 	}
-	if refused == nil {
+	if req.NoImports == nil {
 		req.Import = p.Service.Importer(req.Actor)
-	} else {
-		req.NoImports = refused.Failure()
-	}
-	if refused := caller.RightRefusal(p.Account, access.Upload); refused != nil {
-		req.NoFiles = refused.Failure()
 	}
 }
 
@@ -226,14 +219,12 @@ func (u *uploadRequest) refuse(p *caller.Permit, w http.ResponseWriter, r *http.
 
 // admit checks the caller and the header of the request. It returns the boundary of the form.
 func (u *uploadRequest) admit(p *caller.Permit, r *http.Request) (boundary string, refused *caller.Refusal) {
-	if refused = p.Refused; refused == nil {
-		refused = caller.TicketRefusal(p.Caller, u.kind)
-		if refused == caller.UsedUp && p.Repetition.IsRepeated() {
-			refused = nil // the items may be counted already
-		}
+	failure := p.Refused
+	if failure == nil {
+		failure = caller.TicketFailure(p.Caller, u.kind)
 	}
-	if refused != nil {
-		return "", refused
+	if failure != nil && (failure != caller.UsedUp || !p.Attempt.IsRepeated()) { // the items may be counted already
+		return "", caller.Refused(failure)
 	}
 	if limit := p.Service.Limits().MaxBody; r.ContentLength > limit {
 		return "", caller.Refuse(http.StatusRequestEntityTooLarge, item.TooLarge, "the request is larger than "+bytesize.Format(limit))
@@ -342,10 +333,10 @@ func (u *uploadRequest) resumable(path, id string) caller.Endpoint {
 }
 
 // ofKind authenticates the caller, whose ticket must be for the kind.
-func (u *uploadRequest) ofKind(ctx context.Context, running *service.Service) (access.Caller, *caller.Refusal) {
-	who, refused := u.authenticate(ctx, running)
-	if refused == nil && !who.AllowsKind(u.kind.Name()) {
-		refused = caller.TicketRefusal(who, u.kind)
+func (u *uploadRequest) ofKind(ctx context.Context, running *service.Service) (access.Caller, *item.Failure) {
+	who, failure := u.authenticate(ctx, running)
+	if failure == nil && !who.AllowsKind(u.kind.Name()) {
+		failure = caller.TicketFailure(who, u.kind)
 	}
-	return who, refused
+	return who, failure
 }

@@ -226,8 +226,15 @@ func (a *Alias) Key(filename string) string {
 }
 
 // MarkerKey returns the key of the marker of a folder (relative to the alias), which keeps it while
-// it has no items. The marker is an empty object, since not all backends have empty folders.
-func (a *Alias) MarkerKey(folder string) string { return a.Below(folder) + naming.FolderMarker }
+// it has no items; empty if no folder has this name. The marker is an empty object, since not all
+// backends have empty folders.
+func (a *Alias) MarkerKey(folder string) string {
+	key := a.Below(folder) + naming.FolderMarker
+	if folder == "" || naming.IsReserved(folder) || storagedrivers.ValidKey(key) != nil {
+		return ""
+	}
+	return key
+}
 
 // Below returns the beginning of the keys below a folder (relative to the alias); an empty one is
 // the root.

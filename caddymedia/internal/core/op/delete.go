@@ -1,0 +1,308 @@
+package op
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/core/service"
+	"github.com/caddymedia/media/caddymedia/internal/core/upload"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/access"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/naming"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/guard"
+)
+
+const (
+	// MaxSet is the largest number of items that a request deletes.
+	MaxSet = 1000
+	// maxSetTime is how long a request goes on deleting the items of a folder.
+	maxSetTime = 30 * time.Second
+	// atOnce is how many items of a request are examined or deleted side by side.
+	atOnce = 8
+)
+
+// Matches reports whether an object is one that an operation is for.
+type Matches = func(storagedrivers.Info) bool
+
+// NoFolder is the failure of a user who names the folder of another one.
+var NoFolder = item.Failf(item.Missing, upload.NoFolder)
+
+// Delete deletes an item, if it matches; nil matches any. The error is that of
+// [upload.Uploader.DeleteItem], or an *[item.Failure].
+func (p *Permit) Delete(ctx context.Context, alias *item.Alias, filename string, matches Matches) error {
+	failure := item.OperationFailure("", fs.ErrNotExist)
+	if p.mayBeItem(alias, filename) {
+		failure = p.Keep(ctx, alias.Name)
+	}
+	if failure != nil {
+		p.report(ctx, alias, service.Deletion{Filename: filename, Failure: failure})
+		return failure
+	}
+	return p.delete(ctx, alias, filename, matches, false)
+}
+
+// mayBeItem reports whether a filename may be that of an item that the caller may know.
+func (p *Permit) mayBeItem(alias *item.Alias, filename string) bool {
+	return alias.MayBeItem(filename) && p.Account.Covers(filename)
+}
+
+// delete deletes an item, if it matches.
+func (p *Permit) delete(ctx context.Context, alias *item.Alias, filename string, matches Matches, inSet bool) error {
+	isNewer := false
+	err := p.Service.Uploader().DeleteItem(ctx, upload.Deletion{
+		Alias: alias, Filename: filename, Actor: p.Actor, InSet: inSet,
+		Matches: func(info storagedrivers.Info) bool {
+			isNewer = !p.Attempt.isOlder(info)
+			return (matches == nil || matches(info)) && !isNewer
+		},
+	})
+	if isNewer && errors.Is(err, item.ErrOther) {
+		return fs.ErrNotExist
+	}
+	return err
+}
+
+// DeleteMarker deletes the marker of a folder, if it matches. The items of the folder stay. The
+// error is fs.ErrNotExist, [item.ErrOther], or that of the storage.
+func (p *Permit) DeleteMarker(ctx context.Context, alias *item.Alias, folder string, matches Matches) error {
+	key := alias.MarkerKey(folder)
+	if key == "" || !p.Account.Covers(folder) {
+		return fs.ErrNotExist
+	}
+	info, err := item.Stat(ctx, alias.Storage, key)
+	switch {
+	case err != nil:
+		return err
+	case info.Key == "":
+		return fs.ErrNotExist
+	case matches != nil && !matches(info):
+		return item.ErrOther
+	}
+	return item.Remove(ctx, alias.Storage, key)
+}
+
+// Set are items of an alias that are deleted by one request.
+type Set struct {
+	Alias *item.Alias
+	Items []InSet
+	// MayMiss means that it is no failure if an item does not exist.
+	MayMiss bool
+}
+
+// InSet is an item of a set, or the marker of a folder.
+type InSet struct {
+	// Filename of the item, or the name of the folder.
+	Filename string
+	IsMarker bool
+	Matches  Matches // nil for any
+}
+
+// DeleteSet deletes items, several side by side, and reports how many. It returns the errors of
+// [Permit.Delete] in the order of the set, or the failure of the whole set.
+func (p *Permit) DeleteSet(ctx context.Context, set Set) ([]error, *item.Failure) {
+	if failure := p.begin(ctx, set.Alias); failure != nil {
+		p.report(ctx, set.Alias, service.Deletion{IsSet: true, Failure: failure})
+		return nil, failure
+	}
+	outcomes := make([]error, len(set.Items))
+	var number atomic.Int64
+	group := guard.NewGroup(atOnce)
+	for i, one := range set.Items {
+		group.Go(func() error {
+			outcomes[i] = guard.Call(func() error { return p.deleteOf(ctx, set.Alias, one) })
+			if outcomes[i] == nil {
+				number.Add(1)
+			} else if set.MayMiss && errors.Is(outcomes[i], fs.ErrNotExist) {
+				outcomes[i] = nil
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // the outcomes have the errors
+	report := service.Deletion{IsSet: true, Number: int(number.Load())}
+	for _, err := range outcomes {
+		if err != nil {
+			report.Failure = item.OperationFailure("delete the item", err)
+			p.carryOn(ctx, report.Failure)
+		}
+	}
+	p.report(ctx, set.Alias, report)
+	return outcomes, nil
+}
+
+// deleteOf deletes an item of a set.
+func (p *Permit) deleteOf(ctx context.Context, alias *item.Alias, one InSet) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case one.IsMarker:
+		return p.DeleteMarker(ctx, alias, one.Filename, one.Matches)
+	case !p.mayBeItem(alias, one.Filename):
+		return fs.ErrNotExist
+	}
+	return p.delete(ctx, alias, one.Filename, one.Matches, true)
+}
+
+// begin checks the right to delete again, since the request may have waited for its body for long,
+// and keeps the request.
+func (p *Permit) begin(ctx context.Context, alias *item.Alias) *item.Failure {
+	if _, failure := p.CheckAgain(ctx, alias.Kind, []access.Right{access.Delete}, alias.Name); failure != nil {
+		return failure
+	}
+	return p.Keep(ctx, alias.Name)
+}
+
+// carryOn has the request carried out again when it is repeated, if a part of it has failed by a
+// fault of the service, which it logs, or because the request was aborted.
+func (p *Permit) carryOn(ctx context.Context, failure *item.Failure) {
+	if failure.Err != nil {
+		p.Log.Error(failure.Message, "error", failure.Err)
+	}
+	if failure.Err != nil || ctx.Err() != nil {
+		p.Attempt.Undo()
+	}
+}
+
+// report reports a deletion.
+func (p *Permit) report(ctx context.Context, alias *item.Alias, d service.Deletion) {
+	d.Kind, d.Alias, d.Actor = alias.Kind, alias.Name, p.Actor
+	p.Service.Observer().DeletionEnded(ctx, d)
+}
+
+// Folder is what a request deletes below a folder of an alias: the items that are older than it.
+type Folder struct {
+	Alias *item.Alias
+	// Name of the folder; empty for the whole alias.
+	Name string
+	// Began is when the request began. Watch has watched the alias since then.
+	Began time.Time
+	Watch item.Watch
+}
+
+// DeleteFolder deletes up to [MaxSet] items, for half a minute, and then the markers of the folders
+// if no item is left. It returns how many items it has deleted, and whether some are left. With a
+// failure nothing is deleted.
+func (p *Permit) DeleteFolder(ctx context.Context, f Folder) (number int, more bool, failure *item.Failure) {
+	report := service.Deletion{IsSet: true, Folder: f.Name}
+	if report.Failure = p.begin(ctx, f.Alias); report.Failure == nil && !p.Account.Covers(f.Name) {
+		report.Failure = NoFolder
+	}
+	if report.Failure != nil {
+		p.report(ctx, f.Alias, report)
+		return 0, false, report.Failure
+	}
+	older := p.olderThan(f)
+	bounded, cancel := context.WithTimeout(ctx, maxSetTime)
+	defer cancel()
+	listing, done := context.WithTimeout(bounded, maxSetTime/2) // so that time to delete is left
+	defer done()
+	filenames, more, err := filenamesBelow(ctx, listing, f, older)
+	left := false
+	if err == nil {
+		number, left, err = p.deleteOlder(ctx, bounded, f.Alias, filenames, older)
+	}
+	if err == nil && !more && !left {
+		err = deleteMarkers(ctx, f, older)
+	}
+	if report.Number = number; err != nil {
+		report.Failure = item.OperationFailure("delete the items", err)
+	}
+	p.report(ctx, f.Alias, report)
+	switch {
+	case err == nil:
+		return number, more || left, nil
+	case number == 0:
+		return 0, true, report.Failure
+	}
+	p.carryOn(ctx, report.Failure)
+	return number, true, nil
+}
+
+// olderThan returns whether an object is older than the request.
+func (p *Permit) olderThan(f Folder) Matches {
+	began, latest := f.Began, f.Began.Add(time.Second) // of the times of items that this process has stored before
+	if p.Attempt.IsRepeated() {
+		began, latest = p.Attempt.Began, p.Attempt.Began
+	}
+	return func(info storagedrivers.Info) bool {
+		before, since := f.Watch.Stored(f.Alias.Filename(info.Key), info)
+		return !since && (storedBefore(info.ModTime, began) || before && storedBefore(info.ModTime, latest))
+	}
+}
+
+// storedBefore reports whether an object was stored before a time. A backend may have its times in
+// whole seconds, without the rest.
+func storedBefore(stored, began time.Time) bool {
+	if stored.Nanosecond() == 0 {
+		return !stored.Add(time.Second).After(began)
+	}
+	return stored.Before(began)
+}
+
+// filenamesBelow returns up to [MaxSet] items below a folder that are wanted, as far as they are
+// listed before bounded ends. more means that there may be others.
+func filenamesBelow(ctx, bounded context.Context, f Folder, wanted Matches) (filenames []string, more bool, err error) {
+	isShown := service.ItemFilter(f.Alias, "")
+	for info, err := range f.Alias.Storage.All(bounded, f.Alias.Below(f.Name)) {
+		switch {
+		case err != nil && bounded.Err() != nil && ctx.Err() == nil:
+			return filenames, true, nil
+		case err != nil:
+			return nil, false, err
+		case !isShown(info.Key):
+		case !wanted(info):
+			more = true
+		case len(filenames) == MaxSet:
+			return filenames, true, nil
+		default:
+			filenames = append(filenames, f.Alias.Filename(info.Key))
+		}
+	}
+	return filenames, more, nil
+}
+
+// deleteOlder deletes items that match, and begins none after bounded ends or the storage fails. It
+// returns their number, and whether some are left.
+func (p *Permit) deleteOlder(
+	ctx, bounded context.Context, alias *item.Alias, filenames []string, older Matches,
+) (number int, left bool, err error) {
+	var done, kept atomic.Int64
+	group, bounded := guard.WithContext(bounded, atOnce)
+	for _, filename := range filenames {
+		group.Go(func() error {
+			if bounded.Err() != nil {
+				kept.Add(1)
+				return nil
+			}
+			switch err := p.delete(ctx, alias, filename, older, true); {
+			case err == nil:
+				done.Add(1)
+			case errors.Is(err, item.ErrOther):
+				kept.Add(1)
+			case !errors.Is(err, fs.ErrNotExist):
+				return err
+			}
+			return nil
+		})
+	}
+	err = group.Wait()
+	return int(done.Load()), kept.Load() > 0, err
+}
+
+// deleteMarkers deletes the markers of a folder without items, and of those below it, that match.
+func deleteMarkers(ctx context.Context, f Folder, older Matches) error {
+	for info, err := range f.Alias.Storage.All(ctx, f.Alias.Below(f.Name)) {
+		if err == nil && path.Base(info.Key) == naming.FolderMarker && older(info) {
+			err = item.Remove(ctx, f.Alias.Storage, info.Key)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
