@@ -239,6 +239,19 @@ func TestOperations(t *testing.T) {
 	}
 }
 
+// TestLostRightTellsNothing: a caller who has lost a right does not learn whether an item is there.
+func TestLostRightTellsNothing(t *testing.T) {
+	t.Parallel()
+	for _, o := range operations {
+		if !slices.Contains([]string{"move", "copy", "delete set"}, o.name) {
+			continue
+		}
+		b := newBench(t)
+		b.now.Account.Rights = lacking(o.right)
+		o.check(t, b, "users/alice/none.txt", item.Forbidden)
+	}
+}
+
 // TestNeeds: an account learns which right it lacks, and nothing of aliases that are not its own.
 func TestNeeds(t *testing.T) {
 	t.Parallel()
