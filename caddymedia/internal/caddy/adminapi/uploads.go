@@ -160,7 +160,7 @@ func (c *call) uploadsOf(
 		for _, u := range found {
 			described := uploadAnswer{
 				Storage: storage.Name(), Name: u.Name(), Account: u.Account, User: u.User, Origin: u.Origin, Client: u.Client,
-				Kind: u.ItemKind(), Alias: u.Alias, SubFolder: u.SubFolder, Filename: u.Filename, Partial: u.Partial,
+				Kind: u.ItemKind(), Alias: u.Alias, SubFolder: u.SubFolder, Filename: u.Filename, Partial: !u.Form.HasItem(),
 				Offset: u.Offset(), Created: stamp(u.Created), LastByte: stamp(u.Changed()), Expires: stamp(u.Expires()),
 			}
 			if u.Length >= 0 {

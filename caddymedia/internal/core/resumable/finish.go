@@ -152,7 +152,7 @@ func (u *Upload) unknownAttempt() upload.Repetition {
 }
 
 // isDue reports whether the item of the upload is to be stored.
-func (u *Upload) isDue() bool { return u.Outcome == nil && !u.Partial && u.Complete() }
+func (u *Upload) isDue() bool { return u.Outcome == nil && u.Form.HasItem() && u.Complete() }
 
 // attempt is an attempt to finish an upload.
 type attempt struct {
@@ -175,7 +175,7 @@ func (a *attempt) storeItem(ctx context.Context) (upload.Item, item.Failures) {
 		Repetition: &a.repetition,
 		Actor:      item.Actor{Origin: item.Origin(a.Origin), Account: a.Account, User: a.User, Client: a.Client, Ticket: a.credential()},
 	}}
-	if a.Exact {
+	if a.Form == Completion {
 		req.Exact = path.Join("/", a.SubFolder, a.Filename)[1:]
 	}
 	items, failures := a.store.Uploader.Upload(ctx, req, a.source())
@@ -239,7 +239,7 @@ func (a *attempt) records(failures item.Failures) bool {
 	if a.isRepeated || a.unauthorized || a.how.Refusals == RecordNone || a.how.Refusals == RecordKept && !a.kept {
 		return false
 	}
-	if a.Exact && (failures[0].Reason == item.Forbidden || failures[0].Reason == item.Conflict) { // for this request only
+	if a.Form == Completion && (failures[0].Reason == item.Forbidden || failures[0].Reason == item.Conflict) { // for this request only
 		return false
 	}
 	return isFinal(failures[0]) && !a.lease.IsLost()
@@ -430,7 +430,7 @@ func (u *Upload) removeFinished(ctx context.Context, parts []*Upload, outcome *O
 		}
 		removed[part.ID] = true
 		work.Go(func() error {
-			if outcome.Stored != "" && part.Multipart == "" {
+			if outcome.Stored != "" && part.Form == Partial {
 				part.end(ctx, outcome.Finished)
 			}
 			return part.removeAll(ctx)
@@ -495,7 +495,7 @@ func (u *Upload) discard(ctx context.Context, event Event, mayBeStored bool) err
 // final upload of a multipart upload again. failures are those of its item, nil if it was not
 // received. It returns false if a later request can find the upload, or if its item may be stored.
 func (u *Upload) Drop(ctx context.Context, failures item.Failures) bool {
-	if len(u.Parts) > 0 && !u.Exact || u.Outcome != nil {
+	if u.Form == Final || u.Outcome != nil {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTime)

@@ -22,10 +22,10 @@ func TestFinal(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *Store) {
 		a, b := s.part(t, "abc").ID, s.part(t, "def").ID
-		open := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: 3})
+		open := s.create(t, Record{Owner: owner, Kind: "file", Form: Partial, Length: 3})
 		open.add(t, 0, "x")
 		final := func(parts ...string) (*Upload, error) {
-			rec := Record{Owner: owner, Kind: "file", Parts: parts, Metadata: "filename YQ=="}
+			rec := Record{Owner: owner, Kind: "file", Form: Final, Parts: parts, Metadata: "filename YQ=="}
 			return s.Create(t.Context(), s.Storages[0], Creation{Record: rec, Admit: admit})
 		}
 		whole := s.create(t, Record{Owner: owner, Kind: "file", Length: 0}).ID // no partial upload
@@ -62,6 +62,38 @@ func TestFinal(t *testing.T) {
 	})
 }
 
+// TestOtherVersion: an upload whose record has another version is unknown, and left to the program
+// that has written it until it expires.
+func TestOtherVersion(t *testing.T) {
+	t.Parallel()
+	for _, form := range []Form{Single, Final} {
+		each(t, func(t *testing.T, s *Store) {
+			rec := Record{Owner: owner, Kind: "file", Form: form, Length: 3}
+			if form == Final {
+				rec.Parts = []string{s.part(t, "abc").ID}
+			}
+			u := s.create(t, rec)
+			key := recordKey(owner, u.ID)
+			u.Version = version + 1
+			if err := errors.Join(u.storage.Delete(t.Context(), key), put(t.Context(), u.storage, key, &u.Record)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Find(t.Context(), owner, u.ID); !errors.Is(err, ErrUnknown) {
+				t.Errorf("found: %v", err)
+			}
+			before := s.keys(t)
+			all := SweepOptions{Wanted: func(string, time.Time) bool { return true }}
+			if _, err := s.Sweep(t.Context(), u.storage, all); err != nil || !slices.Equal(s.keys(t), before) {
+				t.Errorf("after a sweep: %v, %v", s.keys(t), err)
+			}
+			s.Now = func() time.Time { return time.Now().Add(2 * s.Expires) }
+			if _, err := s.Sweep(t.Context(), u.storage, SweepOptions{}); err != nil || slices.Contains(s.keys(t), key) {
+				t.Errorf("after its end: %v, %v", s.keys(t), err)
+			}
+		})
+	}
+}
+
 // TestInterruptedFinal: a sweep removes a final upload whose removal was interrupted, and one that
 // misses a part. The other parts of an unfinished one stay.
 func TestInterruptedFinal(t *testing.T) {
@@ -69,7 +101,7 @@ func TestInterruptedFinal(t *testing.T) {
 	for _, finished := range []bool{true, false} {
 		each(t, func(t *testing.T, s *Store) {
 			parts := make([]*Upload, 0, 3)
-			rec := Record{Owner: owner, Kind: "file", Metadata: "filename YQ=="}
+			rec := Record{Owner: owner, Kind: "file", Form: Final, Metadata: "filename YQ=="}
 			for range 3 {
 				part := s.part(t, "abc")
 				parts, rec.Parts = append(parts, part), append(rec.Parts, part.ID)
@@ -86,7 +118,7 @@ func TestInterruptedFinal(t *testing.T) {
 			_, err := s.Sweep(t.Context(), u.storage, SweepOptions{
 				Wanted: func(string, time.Time) bool { return true },
 				Idle: func(idle *Upload) {
-					if !idle.Partial {
+					if idle.Form.HasItem() {
 						t.Error("the final upload is idle")
 					}
 				},
@@ -128,7 +160,7 @@ func TestRepeatedParts(t *testing.T) {
 		{slices.Repeat([]string{short}, 340), ErrRepeated},
 		{[]string{long, short, long, long}, ErrRepeated},
 	} {
-		rec := Record{Owner: owner, Kind: "file", Parts: c.parts}
+		rec := Record{Owner: owner, Kind: "file", Form: Final, Parts: c.parts}
 		if _, err := s.Create(t.Context(), s.Storages[0], Creation{Record: rec, Admit: admit}); !errors.Is(err, c.want) {
 			t.Errorf("%d parts: %v, want %v", len(c.parts), err, c.want)
 		}
@@ -141,7 +173,7 @@ func TestFinalPieces(t *testing.T) {
 	s := storeOn(t, memory.New())
 	parts := make([]string, 0, 50)
 	for range cap(parts) {
-		part := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: 101})
+		part := s.create(t, Record{Owner: owner, Kind: "file", Form: Partial, Length: 101})
 		parts = append(parts, part.ID)
 		for offset := range part.Length {
 			if err := putBytes(t.Context(), s.Storages[0], pieceKey(part.ID, offset), []byte("x")); err != nil {
@@ -153,7 +185,7 @@ func TestFinalPieces(t *testing.T) {
 		parts int
 		want  error
 	}{{99, nil}, {100, ErrPieces}} {
-		rec := Record{Owner: owner, Kind: "file", Parts: slices.Concat(parts, parts)[:c.parts]}
+		rec := Record{Owner: owner, Kind: "file", Form: Final, Parts: slices.Concat(parts, parts)[:c.parts]}
 		if _, err := s.Create(t.Context(), s.Storages[0], Creation{Record: rec, Admit: admit}); !errors.Is(err, c.want) {
 			t.Errorf("%d parts: %v", c.parts, err)
 		}
@@ -461,7 +493,7 @@ func TestFinishForgotten(t *testing.T) {
 			}
 			return u.Outcome.Stored
 		}
-		part := complete(Record{Partial: true, Length: 3})
+		part := complete(Record{Form: Partial, Length: 3})
 		late := complete(Record{Length: Unknown})
 		u := complete(Record{Length: 3})
 		lease := u.leased(t)
@@ -481,7 +513,7 @@ func TestFinishForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		for what, other := range map[string]*Upload{
-			"another": complete(Record{Length: 3}), "a late length": late, "parts": complete(Record{Parts: []string{part.ID}}),
+			"another": complete(Record{Length: 3}), "a late length": late, "parts": complete(Record{Form: Final, Parts: []string{part.ID}}),
 		} {
 			if stored := finish(other); stored == "a.txt" {
 				t.Errorf("%s: has the item of the first upload", what)

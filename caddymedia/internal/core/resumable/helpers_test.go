@@ -109,7 +109,7 @@ func (u *Upload) add(t *testing.T, offset int64, text string) {
 // part returns a complete partial upload.
 func (s *Store) part(t *testing.T, text string) *Upload {
 	t.Helper()
-	u := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: int64(len(text))})
+	u := s.create(t, Record{Owner: owner, Kind: "file", Form: Partial, Length: int64(len(text))})
 	u.add(t, 0, text)
 	return u
 }

@@ -45,7 +45,7 @@ func newID(now time.Time, rec *Record, size int64, storage string) string {
 // Any ticket of the same scope gets the same ID, with the ticket and the client of the first part.
 // Its bytes are those of its parts, so its own size is 0.
 func finalID(rec *Record, storage string) string {
-	identity, err := json.Marshal([]any{rec.Owner, rec.Kind, rec.Parts, rec.Metadata})
+	identity, err := json.Marshal([]any{rec.Owner, rec.Kind, rec.Parts, rec.Metadata, rec.Multipart})
 	if err != nil {
 		panic(err) // texts only
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/caddymedia/media/storagedrivers/guard"
 )
 
-// A multipart upload is a partial upload without bytes, and its parts are partial uploads whose IDs
-// begin like its own. So one listing finds them all, and each of the parts that were sent under one
-// number has an ID of its own. The item is that of a final upload of some of them.
+// The IDs of the parts of a multipart upload begin like its own. So one listing finds them all, and
+// each of the parts that were sent under one number has an ID of its own. The item is that of the
+// completion of some of them.
 const (
 	groupLength  = dayLength + 16
 	numberLength = 3
@@ -47,9 +47,6 @@ func NumberOf(multipart, id string) (number int, ok bool) {
 	n, err := strconv.ParseUint(numberText(id), sizeBase, 16)
 	return int(n), err == nil
 }
-
-// IsMultipart reports whether the upload is a multipart upload itself.
-func (u *Upload) IsMultipart() bool { return u.Partial && u.Exact && u.Outcome == nil }
 
 // besides is how many parts are read at the same time.
 const besides = 8
@@ -87,7 +84,7 @@ func (s *Store) partsFrom(ctx context.Context, multipart *Upload, start string) 
 			if errors.Is(err, ErrUnknown) {
 				return nil
 			}
-			if err == nil && u.Multipart == multipart.ID && u.Owner == multipart.Owner && u.Complete() {
+			if err == nil && u.Form == Part && u.Multipart == multipart.ID && u.Owner == multipart.Owner && u.Complete() {
 				mu.Lock()
 				defer mu.Unlock()
 				found = append(found, u)
@@ -151,7 +148,7 @@ func (s *Store) Multiparts(ctx context.Context, owner string) ([]*Upload, error)
 				s.Log.Warn("listing multipart uploads", "storage", storage.Name(), "error", err)
 			case err != nil:
 				return nil, fmt.Errorf("listing multipart uploads: %w", err)
-			case u.Owner == owner && u.IsMultipart():
+			case u.Owner == owner && u.Form == Multipart:
 				all = append(all, u)
 			}
 		}

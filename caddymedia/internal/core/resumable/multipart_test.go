@@ -31,7 +31,7 @@ func TestEndMultipart(t *testing.T) {
 		m := s.multipart(t)
 		for number := range 3 {
 			part := s.create(t, Record{
-				Owner: owner, Kind: "file", Filename: "a.txt", Partial: true, Multipart: m.ID, Number: number + 1, Length: 5,
+				Owner: owner, Kind: "file", Filename: "a.txt", Form: Part, Multipart: m.ID, Number: number + 1, Length: 5,
 			})
 			part.add(t, 0, "hello")
 		}
@@ -64,7 +64,7 @@ func TestAbortedCompletion(t *testing.T) {
 			t.Fatal(err)
 		}
 		final := s.create(t, Record{
-			Owner: owner, Kind: "file", Filename: "a.txt", Exact: true, Length: Unknown, Parts: []string{part.ID}, Metadata: m.ID,
+			Owner: owner, Kind: "file", Filename: "a.txt", Form: Completion, Length: Unknown, Parts: []string{part.ID}, Multipart: m.ID,
 		})
 		if err := s.find(t, m).EndMultipart(t.Context()); err != nil {
 			t.Fatal(err)
@@ -85,14 +85,14 @@ func TestAbortedCompletion(t *testing.T) {
 // multipart returns a new multipart upload.
 func (s *Store) multipart(t *testing.T) *Upload {
 	t.Helper()
-	return s.create(t, Record{Owner: owner, Kind: "file", Filename: "a.txt", Partial: true, Exact: true, Length: Unknown})
+	return s.create(t, Record{Owner: owner, Kind: "file", Filename: "a.txt", Form: Multipart, Length: Unknown})
 }
 
 // partOf returns a part of a multipart upload with all its bytes, which is not complete yet.
 func (s *Store) partOf(t *testing.T, m *Upload, number int, text string) *Upload {
 	t.Helper()
 	part := s.create(t, Record{
-		Owner: owner, Kind: "file", Filename: "a.txt", Partial: true, Multipart: m.ID, Number: number, Length: Unknown,
+		Owner: owner, Kind: "file", Filename: "a.txt", Form: Part, Multipart: m.ID, Number: number, Length: Unknown,
 	})
 	part.add(t, 0, text)
 	return part
@@ -134,7 +134,7 @@ func TestPartsSentAgain(t *testing.T) {
 			t.Errorf("%d objects, before the part was sent again %d", after, before)
 		}
 		_, err := s.Create(t.Context(), s.Storages[0], Creation{Record: Record{
-			Owner: owner, Kind: "file", Filename: "a.txt", Exact: true, Metadata: m.ID, Parts: []string{first.ID, other.ID},
+			Owner: owner, Kind: "file", Filename: "a.txt", Form: Completion, Multipart: m.ID, Parts: []string{first.ID, other.ID},
 		}, Admit: admit})
 		if !errors.Is(err, ErrParts) {
 			t.Errorf("completed with the part that was replaced: %v", err)
@@ -199,7 +199,7 @@ func TestPartsReadOnce(t *testing.T) {
 		return nil
 	}
 	u, err := s.Create(t.Context(), s.Storages[0], Creation{Record: Record{
-		Owner: owner, Kind: "file", Filename: "a.txt", Exact: true, Metadata: m.ID, Parts: ids,
+		Owner: owner, Kind: "file", Filename: "a.txt", Form: Completion, Multipart: m.ID, Parts: ids,
 	}, Admit: admit})
 	if err != nil {
 		t.Fatal(err)

@@ -19,8 +19,51 @@ import (
 // Unknown is the length of an upload whose client will send it later.
 const Unknown = -1
 
+// Form is what an upload is, and what becomes of it.
+type Form string
+
+// The forms.
+const (
+	// Single becomes an item.
+	Single Form = ""
+	// Partial is a piece of final uploads.
+	Partial Form = "partial"
+	// Final becomes an item of the bytes of partial uploads.
+	Final Form = "final"
+	// Multipart has no bytes, but parts.
+	Multipart Form = "multipart"
+	// Part is a part of a multipart upload.
+	Part Form = "part"
+	// Completion becomes an item of the bytes of parts. It has the filename of SubFolder and Filename,
+	// and no other.
+	Completion Form = "completion"
+)
+
+// HasItem reports whether an upload of the form becomes an item.
+func (f Form) HasItem() bool { return f == Single || f.piece() != Single }
+
+// piece returns the form of the uploads whose bytes one of this form joins; Single if it joins none.
+func (f Form) piece() Form {
+	switch f {
+	case Final:
+		return Partial
+	case Completion:
+		return Part
+	default:
+		return Single
+	}
+}
+
+// version is that of the records that this package writes, and the only one that it reads: an
+// upload of another one has ended.
+const version = 1
+
 // Record has the facts of an upload that are known at its creation.
 type Record struct {
+	// Version of the record.
+	Version int `json:"version"`
+	// Form of the upload.
+	Form Form `json:"form,omitempty"`
 	// Owner may continue the upload. It is an account with its origin.
 	Owner string `json:"owner"`
 	// Origin, Account, User and Client are those of the creation.
@@ -43,23 +86,19 @@ type Record struct {
 	Alias     string `json:"alias,omitempty"`
 	SubFolder string `json:"sub_folder,omitempty"`
 	Filename  string `json:"filename,omitempty"`
-	// Metadata is the header Upload-Metadata as received. Of a multipart upload it is the algorithm of
-	// its checksums, and of the final upload that joins its parts the ID of that upload.
+	// Metadata is the header Upload-Metadata as received, or the algorithm of the checksums of a
+	// multipart upload.
 	Metadata string `json:"metadata,omitempty"`
 
 	// Length in bytes, or [Unknown].
 	Length int64 `json:"length"`
-	// Partial means that the upload is a part of others, and no item of its own.
-	Partial bool `json:"partial,omitempty"`
-	// Parts are the IDs of the partial uploads of which a final upload consists.
+	// Parts are the IDs of the uploads whose bytes one of the form Final or Completion joins.
 	Parts []string `json:"parts,omitempty"`
 	// Concat is the header Upload-Concat of a final upload as received.
 	Concat string `json:"concat,omitempty"`
 
-	// Exact means that the item has the filename of SubFolder and Filename, and no other.
-	Exact bool `json:"exact,omitempty"`
-	// Multipart is the ID of the multipart upload that the upload is a part of, and Number its number
-	// there.
+	// Multipart is the ID of the multipart upload that the upload is a part of, or completes. Number
+	// is that of the part.
 	Multipart string `json:"multipart,omitempty"`
 	Number    int    `json:"number,omitempty"`
 

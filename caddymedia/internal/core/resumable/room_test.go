@@ -87,7 +87,7 @@ func TestAddresses(t *testing.T) {
 		want []int
 	}{
 		"uploads": {Record{}, []int{9, 9, 9}},
-		"parts":   {Record{Partial: true, Multipart: m.ID}, []int{30, 20, 13}},
+		"parts":   {Record{Form: Part, Multipart: m.ID}, []int{30, 20, 13}},
 	} {
 		before := s.keys(t)
 		for n, want := range c.want {
@@ -134,7 +134,7 @@ func TestNumbers(t *testing.T) {
 				count.add(id(number+1), id(c.new))
 			}
 		}
-		hasRoom := s.hasRoom(&count, &Creation{Record: Record{Owner: owner, Multipart: m.ID}}, 1)
+		hasRoom := s.hasRoom(&count, &Creation{Record: Record{Owner: owner, Form: Part, Multipart: m.ID}}, 1)
 		if count.numbers != c.has || hasRoom != c.isFree || count.uploads.Owner != 0 {
 			t.Errorf("%s: %+v, room %t", c.name, count, hasRoom)
 		}
@@ -248,7 +248,7 @@ func TestRoomOfFinal(t *testing.T) {
 	parts := make([]string, 0, 4)
 	for range 4 {
 		c := Creation{Record: visitor, Admit: admit, Files: 2}
-		c.Partial, c.Length = true, 3
+		c.Form, c.Length = Partial, 3
 		u, err := s.Create(t.Context(), s.Storages[0], c)
 		if err != nil {
 			t.Fatal(err)

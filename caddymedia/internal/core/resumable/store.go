@@ -116,17 +116,18 @@ type Creation struct {
 // that of a part or of the upload that exists.
 func (s *Store) Create(ctx context.Context, storage *storagedrivers.Storage, c Creation) (*Upload, error) {
 	u := &Upload{Record: c.Record, store: s, storage: storage}
+	u.Version = version
 	size := c.Length
 	if size == Unknown {
 		size = c.Limit
 	}
-	if len(c.Parts) > 0 {
+	if c.Form.piece() != Single {
 		found, err := s.findFinal(ctx, u, c.Least)
 		if found != nil || err != nil {
 			return found, err
 		}
 		size = 0 // that of its parts
-	} else if u.ID = newID(s.Now(), &u.Record, size, storage.Name()); c.Multipart != "" {
+	} else if u.ID = newID(s.Now(), &u.Record, size, storage.Name()); c.Form == Part {
 		u.ID = partID(c.Multipart, c.Number, u.ID)
 	}
 	if c.Admit != nil {
@@ -186,7 +187,7 @@ func (s *Store) findFinal(ctx context.Context, u *Upload, least int64) (*Upload,
 		switch {
 		case !u.Scope.Covers(part.Scope):
 			return nil, ErrScope
-		case !part.Partial, part.Kind != u.Kind, !part.Complete():
+		case part.Form != u.Form.piece(), part.Kind != u.Kind, !part.Complete():
 			return nil, ErrParts
 		case part.Length < least && i < len(u.parts)-1:
 			return nil, ErrSmall
@@ -239,7 +240,7 @@ type openCount struct {
 // hasRoom reports whether an upload of size bytes may be created, by the rule of [queue.HasRoom]. A
 // final upload takes the room of its parts.
 func (s *Store) hasRoom(open *openCount, c *Creation, size int64) bool {
-	if len(c.Parts) > 0 {
+	if c.Form.piece() != Single {
 		open.uploads, open.bytes = queue.Held{Owner: open.uploads.Owner}, queue.Held{}
 	}
 	party := c.party()
@@ -259,11 +260,8 @@ func (s *Store) hasRoom(open *openCount, c *Creation, size int64) bool {
 // client, without the parts of u: they end with it. It may end at MaxOpen. It leaves out storages
 // that fail or are slow, except the given one. Storages with one location have the same uploads.
 func (s *Store) countOpen(ctx context.Context, storage *storagedrivers.Storage, u *Upload) (count openCount, err error) {
-	switch {
-	case u.Multipart != "":
+	if u.Multipart != "" {
 		count.group = group(u.Multipart)
-	case u.Exact && len(u.Record.Parts) > 0:
-		count.group = group(u.Record.Parts[0])
 	}
 	err = s.countOn(ctx, storage, u, &count)
 	counted := map[storagedrivers.Location]bool{storage.Location(): true}

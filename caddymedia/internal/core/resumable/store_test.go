@@ -154,9 +154,9 @@ func TestMaxOpenFinal(t *testing.T) {
 	t.Parallel()
 	s := storeOn(t, memory.New())
 	s.MaxOpen = 3
-	part := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: 0})
+	part := s.create(t, Record{Owner: owner, Kind: "file", Form: Partial, Length: 0})
 	created := 0
-	for s.mayCreate(t, Creation{Record: Record{Parts: []string{part.ID}, Metadata: fmt.Sprint(created)}}) && created < 20 {
+	for s.mayCreate(t, Creation{Record: Record{Form: Final, Parts: []string{part.ID}, Metadata: fmt.Sprint(created)}}) && created < 20 {
 		created++
 	}
 	if created != 3 {

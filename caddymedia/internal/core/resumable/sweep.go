@@ -143,7 +143,7 @@ func (s *Store) removeEnded(ctx context.Context, storage *storagedrivers.Storage
 	u := &Upload{store: s, storage: storage}
 	u.ID, _ = idOfRecord(key)
 	u.bytes = newBytes(u)
-	if rec, err := get(ctx, storage, key, &u.Record); err != nil || rec.Key == "" || len(u.Record.Parts) == 0 {
+	if rec, err := get(ctx, storage, key, &u.Record); err != nil || rec.Key == "" || u.Version != version || u.Form.piece() == Single {
 		return
 	}
 	ended := *u

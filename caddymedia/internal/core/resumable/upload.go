@@ -131,7 +131,7 @@ func (s *Store) loadWith(ctx context.Context, storage *storagedrivers.Storage, k
 	if err != nil {
 		return nil, err
 	}
-	if rec.Key == "" {
+	if rec.Key == "" || u.Version != version {
 		return nil, ErrUnknown
 	}
 	u.changed = u.Created
@@ -199,7 +199,7 @@ func (u *Upload) reloadOutcome(ctx context.Context) error {
 
 // resolveParts finds the parts of a final upload.
 func (u *Upload) resolveParts(ctx context.Context) error {
-	if len(u.Record.Parts) == 0 {
+	if u.Form.piece() == Single {
 		return nil
 	}
 	ids := slices.Compact(slices.Sorted(slices.Values(u.Record.Parts))) // a part may occur more than once

@@ -158,7 +158,7 @@ func (f *finisher) sweep(ctx context.Context, storage *storagedrivers.Storage) e
 // refuses no item: only a request of the client does. It logs failures, and returns an error if the
 // storage is closed, or ErrRunning if another process finishes the upload.
 func (s *Service) finishAlone(ctx context.Context, u *resumable.Upload) error {
-	if s.resumable.Off || u.Partial || u.Exact || !u.Complete() {
+	if s.resumable.Off || u.Form != resumable.Single && u.Form != resumable.Final || !u.Complete() {
 		return nil
 	}
 	if _, err := s.rightsAlone(ctx, u, true); err != nil { // only Finish knows whether it needs its ticket

@@ -69,9 +69,9 @@ func (q *request) completeMultipart() *Error {
 	}
 	defer ended()
 	rec := q.record()
-	rec.Metadata = q.query.Get("uploadId")
-	if rec.Parts, failed = partsOf(rec.Metadata, sent); failed != nil {
-		if _, err := store.Find(q.ctx, rec.Owner, rec.Metadata); errors.Is(err, resumable.ErrUnknown) {
+	rec.Form, rec.Multipart = resumable.Completion, q.query.Get("uploadId")
+	if rec.Parts, failed = partsOf(rec.Multipart, sent); failed != nil {
+		if _, err := store.Find(q.ctx, rec.Owner, rec.Multipart); errors.Is(err, resumable.ErrUnknown) {
 			failed = errNoSuchUpload
 		}
 		return failed

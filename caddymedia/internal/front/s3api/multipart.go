@@ -40,7 +40,7 @@ func (q *request) record() resumable.Record {
 	folder, name := splitKey(q.key)
 	return resumable.Record{
 		Owner: actor.Owner(), Origin: string(actor.Origin), Account: actor.Account, Client: actor.Client, Address: actor.Ticket,
-		Kind: q.alias.Kind.Name(), Alias: q.alias.Name, SubFolder: folder, Filename: name, Exact: true, Length: resumable.Unknown,
+		Kind: q.alias.Kind.Name(), Alias: q.alias.Name, SubFolder: folder, Filename: name, Length: resumable.Unknown,
 	}
 }
 
@@ -62,7 +62,7 @@ func (q *request) createMultipart() *Error {
 		return errorOf(invalidRequest, "the header x-amz-checksum-algorithm names no algorithm that is known here")
 	}
 	rec := q.record()
-	rec.Partial, rec.Metadata = true, strings.ToLower(algorithm)
+	rec.Form, rec.Metadata = resumable.Multipart, strings.ToLower(algorithm)
 	u, err := store.Create(q.ctx, q.running.UploadStorage(q.alias.Kind, q.alias.Name), resumable.Creation{Record: rec, Files: 1})
 	if err != nil {
 		return q.multipartError(err)
@@ -120,7 +120,7 @@ func (q *request) multipart() (*resumable.Store, *resumable.Upload, *Error) {
 		return nil, nil, q.multipartError(err)
 	}
 	folder, name := splitKey(q.key)
-	if !u.IsMultipart() || u.Kind != q.alias.Kind.Name() || u.Alias != q.alias.Name || u.SubFolder != folder || u.Filename != name {
+	if u.Outcome != nil || u.Form != resumable.Multipart || u.Kind != q.alias.Kind.Name() || u.Alias != q.alias.Name || u.SubFolder != folder || u.Filename != name {
 		return nil, nil, errNoSuchUpload
 	}
 	return store, u, nil
@@ -178,7 +178,7 @@ func (q *request) storePart(from io.Reader, length int64, interrupt func(), sums
 	}
 	defer ended()
 	rec := q.record()
-	rec.Exact, rec.Partial, rec.Multipart, rec.Number = false, true, multipart.ID, number
+	rec.Form, rec.Multipart, rec.Number = resumable.Part, multipart.ID, number
 	if length >= 0 {
 		limit = length
 	}

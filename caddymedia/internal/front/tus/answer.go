@@ -26,9 +26,9 @@ func (q *request) describe(u *resumable.Upload) {
 		header.Set(headerMetadata, u.Metadata)
 	}
 	switch {
-	case u.Partial:
+	case u.Form == resumable.Partial:
 		header.Set(headerConcat, "partial")
-	case u.Concat != "":
+	case u.Form == resumable.Final:
 		header.Set(headerConcat, u.Concat)
 	}
 	q.describeEnd(u)

@@ -25,7 +25,7 @@ func (q *request) create(ctx context.Context) error {
 	if !hasBody && !q.isEmpty() {
 		return &requestError{http.StatusUnsupportedMediaType, "the Content-Type of the first bytes must be " + bodyType}
 	}
-	if hasBody && len(rec.Parts) > 0 {
+	if hasBody && rec.Form == resumable.Final {
 		return badRequest("a final upload has no bytes of its own")
 	}
 	creation := resumable.Creation{
@@ -56,7 +56,7 @@ func (q *request) create(ctx context.Context) error {
 	header := q.w.Header()
 	header.Set("Location", q.Path+"/"+u.ID)
 	refusals := resumable.RecordKept
-	if len(u.Parts) > 0 {
+	if u.Form == resumable.Final {
 		refusals = resumable.RecordRefusals // a repeated request finds it
 	}
 	if err := q.finish(ctx, u, refusals); err != nil {
@@ -93,11 +93,11 @@ func (q *request) record() (*resumable.Record, error) {
 	}
 	rec.Filename = naming.FileNameOf(cmp.Or(metadata["filename"], metadata["name"])) // records are JSON, which is UTF-8
 	rec.SubFolder = cmp.Or(metadata["sub_folder"], q.Account.Folder)
-	if !rec.Partial {
+	if rec.Form != resumable.Partial {
 		rec.Alias = metadata["alias"]
 	}
 	rec.Alias = cmp.Or(rec.Alias, service.ForcedBy(q.Caller).Alias, item.DefaultAlias)
-	if rec.Filename == "" && !rec.Partial {
+	if rec.Filename == "" && rec.Form != resumable.Partial {
 		return nil, badRequest("Upload-Metadata has no filename")
 	}
 	return rec, nil
@@ -105,13 +105,13 @@ func (q *request) record() (*resumable.Record, error) {
 
 // admit returns the failures with which an upload of a length is sure to be refused.
 func (q *request) admit(ctx context.Context, rec *resumable.Record, length int64) error {
-	if length > q.maxSize() || rec.Partial && length > q.limit(rec) {
+	if length > q.maxSize() || rec.Form == resumable.Partial && length > q.limit(rec) {
 		return item.Failures{{Reason: item.TooLarge, Message: "larger than any item may be", Filename: rec.Filename}}
 	}
 	if q.UsedUp() {
 		return resumable.Uncounted(access.ErrUsedUp)
 	}
-	if rec.Partial {
+	if rec.Form == resumable.Partial {
 		return nil
 	}
 	req := upload.Upload{SubFolder: rec.SubFolder, Request: q.Request(q.Kind, rec.Alias, q.BaseURL, nil)}
@@ -136,7 +136,7 @@ func (q *request) maxSize() int64 {
 func (q *request) limit(rec *resumable.Record) int64 {
 	forced := service.ForcedBy(q.Caller)
 	alias, ok := q.running.Alias(q.Kind, rec.Alias)
-	if !ok || rec.Partial && forced.Alias == "" { // the alias of the final upload is not known
+	if !ok || rec.Form == resumable.Partial && forced.Alias == "" { // the alias of the final upload is not known
 		return forced.Limit(q.maxSize())
 	}
 	return forced.Limit(alias.MaxSize)

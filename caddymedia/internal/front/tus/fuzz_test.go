@@ -64,7 +64,7 @@ func FuzzReadConcat(f *testing.F) {
 		if err := readConcat(http.Header{headerConcat: {value}}, rec); err != nil || value == "" {
 			return
 		}
-		if rec.Partial == (len(rec.Parts) > 0) || len(rec.Parts) > maxParts || rec.Partial != (rec.Concat == "") {
+		if (rec.Form == resumable.Final) != (len(rec.Parts) > 0) || len(rec.Parts) > maxParts || rec.Form.HasItem() != (rec.Concat != "") {
 			t.Errorf("%q: %+v", value, rec)
 		}
 		for _, part := range rec.Parts {

@@ -31,7 +31,7 @@ func readConcat(header http.Header, rec *resumable.Record) error {
 		return err
 	}
 	if value == "partial" {
-		rec.Partial = true
+		rec.Form = resumable.Partial
 		return nil
 	}
 	if len(value) > maxConcat || !isHeaderText(value) {
@@ -42,7 +42,7 @@ func readConcat(header http.Header, rec *resumable.Record) error {
 	if !ok || len(parts) == 0 || len(parts) > maxParts {
 		return badRequest(`Upload-Concat is "partial", or "final;" and up to 300 addresses`)
 	}
-	rec.Concat = value
+	rec.Form, rec.Concat = resumable.Final, value
 	for _, part := range parts {
 		address, err := url.Parse(part)
 		if err != nil {
@@ -65,9 +65,9 @@ func readLength(header http.Header, rec *resumable.Record) error {
 		return err
 	case deferred != "" && deferred != "1":
 		return badRequest("the value of Upload-Defer-Length is 1")
-	case len(rec.Parts) > 0 && (text != "" || deferred != ""):
+	case rec.Form == resumable.Final && (text != "" || deferred != ""):
 		return badRequest("a final upload has the length of its parts: leave out Upload-Length")
-	case len(rec.Parts) > 0 || deferred != "" && text == "":
+	case rec.Form == resumable.Final || deferred != "" && text == "":
 		return nil
 	case text == "" || deferred != "":
 		return badRequest("send either Upload-Length or Upload-Defer-Length: 1")

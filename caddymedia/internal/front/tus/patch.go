@@ -21,7 +21,7 @@ func (q *request) patch(ctx context.Context, u *resumable.Upload) error {
 	if !hasBodyType(q.r.Header) {
 		return &requestError{http.StatusUnsupportedMediaType, "the Content-Type must be " + bodyType}
 	}
-	if len(u.Parts) > 0 {
+	if u.Form == resumable.Final {
 		return &requestError{http.StatusForbidden, "a final upload has no bytes of its own"}
 	}
 	if q.UsedUp() && !u.Complete() { // its item may be the one that is counted
