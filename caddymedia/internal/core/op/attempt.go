@@ -25,14 +25,12 @@ type Attempt struct {
 	*access.Attempt
 	// ID of the request and its first attempt, in letters and digits.
 	ID string
-	// Answered means that an earlier attempt has succeeded.
-	Answered bool
 	// Alias of the items that are about to change; empty if nothing is.
 	Alias string
 	// Unused means that nothing is stored by this attempt, nor ever will be.
 	Unused bool
 
-	undone atomic.Bool
+	open atomic.Bool
 }
 
 // NewAttempt returns an attempt with the lease of a request.
@@ -46,21 +44,21 @@ func NewAttempt(leased *access.Attempt, request access.ID) *Attempt {
 var UnderWay = item.Failf(item.Conflict, "a request with this Idempotency-Key is under way, try again later")
 
 // IsRepeated reports whether an earlier attempt may have changed something.
-func (a *Attempt) IsRepeated() bool { return a != nil && (a.Answered || a.Attempt.IsRepeated) }
+func (a *Attempt) IsRepeated() bool { return a != nil && a.Attempt.IsRepeated }
 
 // IsLost reports whether another attempt may have taken over.
 func (a *Attempt) IsLost() bool { return a != nil && a.Attempt.IsLost() }
 
-// Undo says that a part of the request has failed, although its answer is a success: it is carried
-// out again when it is repeated.
-func (a *Attempt) Undo() {
+// LeaveOpen says that a part of the request has failed, although its answer is a success: it is
+// carried out again when it is repeated.
+func (a *Attempt) LeaveOpen() {
 	if a != nil {
-		a.undone.Store(true)
+		a.open.Store(true)
 	}
 }
 
-// IsUndone reports whether [Attempt.Undo] was called.
-func (a *Attempt) IsUndone() bool { return a.undone.Load() }
+// IsOpen reports whether [Attempt.LeaveOpen] was called.
+func (a *Attempt) IsOpen() bool { return a.open.Load() }
 
 // Keep keeps the request of an attempt, because something is about to change in an alias.
 func (p *Permit) Keep(ctx context.Context, alias string) *item.Failure {
@@ -75,7 +73,7 @@ func (p *Permit) Keep(ctx context.Context, alias string) *item.Failure {
 	case errors.Is(err, access.ErrLost):
 		return UnderWay
 	default:
-		return p.StoreUnreachable(ctx, "the Idempotency-Key cannot be used now, try again later", err)
+		return StoreUnreachable(ctx, p.Log, "the Idempotency-Key cannot be used now, try again later", err)
 	}
 }
 

@@ -33,17 +33,20 @@ type Matches = func(storagedrivers.Info) bool
 var NoFolder = item.Failf(item.Missing, upload.NoFolder)
 
 // Delete deletes an item, if it matches; nil matches any. The error is that of
-// [upload.Uploader.DeleteItem], or an *[item.Failure].
+// [upload.Uploader.DeleteItem], or an *[item.Failure] if the caller may not.
 func (p *Permit) Delete(ctx context.Context, alias *item.Alias, filename string, matches Matches) error {
-	failure := item.OperationFailure("", fs.ErrNotExist)
-	if p.mayBeItem(alias, filename) {
-		failure = p.Keep(ctx, alias.Name)
+	var err error = fs.ErrNotExist
+	failure := p.NeedOne(access.Delete)
+	if failure == nil && p.mayBeItem(alias, filename) {
+		if failure = p.Keep(ctx, alias.Name); failure == nil {
+			return p.delete(ctx, alias, filename, matches, false)
+		}
 	}
 	if failure != nil {
-		p.report(ctx, alias, service.Deletion{Filename: filename, Failure: failure})
-		return failure
+		err = failure
 	}
-	return p.delete(ctx, alias, filename, matches, false)
+	p.report(ctx, alias, service.Deletion{Filename: filename, Failure: item.OperationFailure("", err)})
+	return err
 }
 
 // mayBeItem reports whether a filename may be that of an item that the caller may know.
@@ -68,8 +71,12 @@ func (p *Permit) delete(ctx context.Context, alias *item.Alias, filename string,
 }
 
 // DeleteMarker deletes the marker of a folder, if it matches. The items of the folder stay. The
-// error is fs.ErrNotExist, [item.ErrOther], or that of the storage.
+// error is fs.ErrNotExist, [item.ErrOther], that of the storage, or an *[item.Failure] if the caller
+// may not.
 func (p *Permit) DeleteMarker(ctx context.Context, alias *item.Alias, folder string, matches Matches) error {
+	if failure := p.NeedOne(access.Delete); failure != nil {
+		return failure
+	}
 	key := alias.MarkerKey(folder)
 	if key == "" || !p.Account.Covers(folder) {
 		return fs.ErrNotExist
@@ -102,8 +109,9 @@ type InSet struct {
 	Matches  Matches // nil for any
 }
 
-// DeleteSet deletes items, several side by side, and reports how many. It returns the errors of
-// [Permit.Delete] in the order of the set, or the failure of the whole set.
+// DeleteSet deletes items, several side by side, and reports how many. It returns their errors in
+// the order of the set, which are those of [Permit.Delete] and [Permit.DeleteMarker], or the failure
+// of the whole set.
 func (p *Permit) DeleteSet(ctx context.Context, set Set) ([]error, *item.Failure) {
 	if failure := p.begin(ctx, set.Alias); failure != nil {
 		p.report(ctx, set.Alias, service.Deletion{IsSet: true, Failure: failure})
@@ -128,7 +136,7 @@ func (p *Permit) DeleteSet(ctx context.Context, set Set) ([]error, *item.Failure
 	for _, err := range outcomes {
 		if err != nil {
 			report.Failure = item.OperationFailure("delete the item", err)
-			p.carryOn(ctx, report.Failure)
+			p.leaveOpen(ctx, report.Failure)
 		}
 	}
 	p.report(ctx, set.Alias, report)
@@ -157,14 +165,14 @@ func (p *Permit) begin(ctx context.Context, alias *item.Alias) *item.Failure {
 	return p.Keep(ctx, alias.Name)
 }
 
-// carryOn has the request carried out again when it is repeated, if a part of it has failed by a
+// leaveOpen has the request carried out again when it is repeated, if a part of it has failed by a
 // fault of the service, which it logs, or because the request was aborted.
-func (p *Permit) carryOn(ctx context.Context, failure *item.Failure) {
+func (p *Permit) leaveOpen(ctx context.Context, failure *item.Failure) {
 	if failure.Err != nil {
 		p.Log.Error(failure.Message, "error", failure.Err)
 	}
 	if failure.Err != nil || ctx.Err() != nil {
-		p.Attempt.Undo()
+		p.Attempt.LeaveOpen()
 	}
 }
 
@@ -219,7 +227,7 @@ func (p *Permit) DeleteFolder(ctx context.Context, f Folder) (number int, more b
 	case number == 0:
 		return 0, true, report.Failure
 	}
-	p.carryOn(ctx, report.Failure)
+	p.leaveOpen(ctx, report.Failure)
 	return number, true, nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/core/derived"
 	"github.com/caddymedia/media/caddymedia/internal/core/service"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/access"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -28,8 +29,12 @@ type Listed struct {
 func (p *Permit) List(
 	ctx context.Context, query service.ItemQuery, hasFacts bool, baseURL string,
 ) (page service.ItemPage, items []Listed, err error) {
-	if !p.Account.Covers(query.Folder) {
-		return page, nil, NoFolder
+	failure := p.NeedOne(access.List)
+	if failure == nil && !p.Account.Covers(query.Folder) {
+		failure = NoFolder
+	}
+	if failure != nil {
+		return page, nil, failure
 	}
 	page, err = p.Service.ListItems(ctx, query)
 	if err == nil {
@@ -41,8 +46,16 @@ func (p *Permit) List(
 	return page, items, err
 }
 
-// Stat returns an item as in a list. The error is fs.ErrNotExist if there is none.
-func (p *Permit) Stat(ctx context.Context, alias *item.Alias, filename string, hasFacts bool, baseURL string) (Listed, error) {
+// Stat returns an item as in a list, with its facts. The error is fs.ErrNotExist if there is none.
+func (p *Permit) Stat(ctx context.Context, alias *item.Alias, filename, baseURL string) (Listed, error) {
+	if failure := p.NeedOne(access.List); failure != nil {
+		return Listed{}, failure
+	}
+	return p.Stored(ctx, alias, filename, true, baseURL)
+}
+
+// Stored is [Permit.Stat] for an item that the caller has stored, who needs no right to see it.
+func (p *Permit) Stored(ctx context.Context, alias *item.Alias, filename string, hasFacts bool, baseURL string) (Listed, error) {
 	if !p.mayBeItem(alias, filename) {
 		return Listed{}, fs.ErrNotExist
 	}
@@ -124,19 +137,22 @@ func (p *Permit) addFacts(ctx context.Context, alias *item.Alias, baseURL string
 // A user who names no item signs its folder. The error is an *[item.Failure] if the account may not
 // sign these, or the token store cannot be reached.
 func (p *Permit) Sign(ctx context.Context, req service.SignRequest) ([]service.SignedAddress, error) {
+	if failure := p.NeedOne(access.Sign); failure != nil {
+		return nil, failure
+	}
 	if !p.Account.Allows(req.Alias) { // it must not learn which aliases exist
-		return nil, otherAlias(req.Alias)
+		return nil, notAllowed(req.Alias)
 	}
 	if len(req.Filenames) == 0 && req.Folder == "" {
 		req.Folder = p.Account.Folder
 	}
-	covers := func(path string) bool { return p.Account.Covers(path) }
-	if req.Folder != "" && !covers(req.Folder) || slices.ContainsFunc(req.Filenames, func(name string) bool { return !covers(name) }) {
+	isOther := func(path string) bool { return !p.Account.Covers(path) }
+	if req.Folder != "" && isOther(req.Folder) || slices.ContainsFunc(req.Filenames, isOther) {
 		return nil, NoFolder
 	}
 	signed, err := p.Service.Sign(ctx, req)
 	if errors.Is(err, tokens.ErrUnavailable) {
-		return nil, p.StoreUnreachable(ctx, "addresses cannot be signed now, try again later", err)
+		return nil, StoreUnreachable(ctx, p.Log, "addresses cannot be signed now, try again later", err)
 	}
 	if err == nil {
 		p.Service.Observer().Signed(ctx, p.Account.APIKey, len(signed))

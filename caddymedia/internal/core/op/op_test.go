@@ -82,7 +82,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-func any1(storagedrivers.Info) bool { return true }
+func whichever(storagedrivers.Info) bool { return true }
 
 // operation is one of a permit with the item of a name. Each stores, changes or deletes it, but those
 // that read.
@@ -120,13 +120,13 @@ var operations = []operation{
 		return failureOf(b.Permit.Service.Uploader().Replace(ctx, req, upload.Body(filename, strings.NewReader("new"))))
 	}},
 	{"move", access.Move, true, false, func(ctx context.Context, b *bench, filename string) error {
-		return failureOf(b.Transfer(ctx, op.Move{From: b.alias, Filename: filename, ToAlias: b.alias, To: "users/alice/new.txt", Matches: any1}))
+		return failureOf(b.Transfer(ctx, op.Move{From: b.alias, Filename: filename, ToAlias: b.alias, To: "users/alice/new.txt", Matches: whichever}))
 	}},
 	{"copy", access.Copy, true, false, func(ctx context.Context, b *bench, filename string) error {
 		return failureOf(b.Transfer(ctx, op.Move{From: b.alias, Filename: filename, ToAlias: b.alias, To: "users/alice/new.txt", Copy: true}))
 	}},
 	{"delete", access.Delete, false, false, func(ctx context.Context, b *bench, filename string) error {
-		return b.Delete(ctx, b.alias, filename, any1)
+		return b.Delete(ctx, b.alias, filename, whichever)
 	}},
 	{"delete set", access.Delete, true, false, func(ctx context.Context, b *bench, filename string) error {
 		return setError(b.DeleteSet(ctx, op.Set{Alias: b.alias, Items: []op.InSet{{Filename: filename}}}))
@@ -139,7 +139,7 @@ var operations = []operation{
 		return nil
 	}},
 	{"stat", access.List, false, true, func(ctx context.Context, b *bench, filename string) error {
-		_, err := b.Stat(ctx, b.alias, filename, true, "")
+		_, err := b.Stat(ctx, b.alias, filename, "")
 		return err
 	}},
 	{"list", access.List, false, true, func(ctx context.Context, b *bench, filename string) error {
@@ -191,7 +191,7 @@ func (o operation) check(t *testing.T, b *bench, filename string, reason item.Re
 	if err == nil || item.OperationFailure("", err).Reason != reason || !isEqual {
 		t.Errorf("%v, want %v; unchanged: %t", err, reason, isEqual)
 	}
-	if wanted := 1; o.reads == (b.refused.number == wanted) {
+	if (b.refused.number == 1) == o.reads {
 		t.Errorf("%d refusals are reported", b.refused.number)
 	}
 }
@@ -207,19 +207,19 @@ func TestOperations(t *testing.T) {
 	}
 	for _, o := range operations {
 		for name, tt := range map[string]struct {
-			change   func(*bench)
-			filename string
-			reason   item.Reason
-			needs    bool // the caller is authenticated again
+			change func(*bench)
+			reason item.Reason
+			needs  bool // the caller is authenticated again
 		}{
-			"may":        {func(*bench) {}, own, -1, false},
-			"logged out": {func(b *bench) { b.gone = item.Failf(item.Unauthorized, "logged out") }, own, item.Unauthorized, true},
-			"right":      {account(func(a *access.Account) { a.Rights = lacking(o.right) }), own, item.Forbidden, true},
-			"alias":      {account(func(a *access.Account) { a.Aliases = []string{"two"} }), own, item.Forbidden, true},
-			"folder":     {account(func(a *access.Account) { a.Folder = "users/alice" }), own, item.Forbidden, true},
-			"own folder": {func(b *bench) { b.Account.Folder, b.now.Account.Folder = "users/alice", "users/alice" }, own, -1, false},
+			"may":         {func(*bench) {}, -1, false},
+			"logged out":  {func(b *bench) { b.gone = item.Failf(item.Unauthorized, "logged out") }, item.Unauthorized, true},
+			"right":       {account(func(a *access.Account) { a.Rights = lacking(o.right) }), item.Forbidden, true},
+			"alias":       {account(func(a *access.Account) { a.Aliases = []string{"two"} }), item.Forbidden, true},
+			"folder":      {account(func(a *access.Account) { a.Folder = "users/alice" }), item.Forbidden, true},
+			"right never": {func(b *bench) { b.Account.Rights, b.now.Account.Rights = lacking(o.right), lacking(o.right) }, item.Forbidden, false},
+			"own folder":  {func(b *bench) { b.Account.Folder, b.now.Account.Folder = "users/alice", "users/alice" }, -1, false},
 			"of another user": {
-				func(b *bench) { b.Account.Folder, b.now.Account.Folder = "users/bob", "users/bob" }, own, item.Missing, false,
+				func(b *bench) { b.Account.Folder, b.now.Account.Folder = "users/bob", "users/bob" }, item.Missing, false,
 			},
 		} {
 			t.Run(o.name+" "+name, func(t *testing.T) {
@@ -233,7 +233,7 @@ func TestOperations(t *testing.T) {
 				if o.name == "finish" && reason == item.Missing {
 					reason = item.Forbidden
 				}
-				o.check(t, b, tt.filename, reason)
+				o.check(t, b, own, reason)
 			})
 		}
 	}
@@ -290,7 +290,7 @@ func TestSet(t *testing.T) {
 	other := func(storagedrivers.Info) bool { return false }
 	set := op.Set{Alias: b.alias, Items: []op.InSet{
 		{Filename: "none.txt"}, {Filename: "a.txt", Matches: other}, {Filename: "sub", IsMarker: true, Matches: other},
-		{Filename: "sub", IsMarker: true}, {Filename: "sub", IsMarker: true}, {Filename: "a.txt", Matches: any1}, {Filename: "", IsMarker: true},
+		{Filename: "sub", IsMarker: true}, {Filename: "sub", IsMarker: true}, {Filename: "a.txt", Matches: whichever}, {Filename: "", IsMarker: true},
 	}}
 	want := []error{fs.ErrNotExist, item.ErrOther, item.ErrOther, nil, fs.ErrNotExist, nil, fs.ErrNotExist}
 	for _, set.MayMiss = range []bool{false, true} {
@@ -307,7 +307,7 @@ func TestSet(t *testing.T) {
 		b.Put(t, "file/one/a.txt", "a.txt")
 		b.Put(t, b.alias.MarkerKey("sub"), "")
 	}
-	if _, there := b.Stored(t, "file/one/sub/b.txt"); !there {
+	if _, there := b.Site.Stored(t, "file/one/sub/b.txt"); !there {
 		t.Error("an item went with the marker of its folder")
 	}
 }

@@ -1,7 +1,8 @@
 // Package op is the gate of items: what can be done with them, and for whom. Each operation has a
-// [Permit], and returns what has happened or an *[item.Failure]. It knows no protocol: packages of
-// the storey above read requests, make the permit and write the answers. What happens to bytes and
-// names is in package upload. Begin with [Permit.Again].
+// [Permit], and returns what has happened or an error, which [item.OperationFailure] explains. Its
+// aliases are those of [Permit.Alias]. It knows no protocol: packages of the storey above read
+// requests, make the permit and write the answers. What happens to bytes and names is in package
+// upload. Begin with [Permit.Again].
 package op
 
 import (
@@ -65,7 +66,7 @@ func (p *Permit) NeedOne(rights ...access.Right) *item.Failure {
 // Alias returns an alias that the account may use.
 func (p *Permit) Alias(kind item.Kind, name string) (*item.Alias, *item.Failure) {
 	if !p.Account.Allows(name) { // it must not learn which aliases exist
-		return nil, otherAlias(name)
+		return nil, notAllowed(name)
 	}
 	alias, known := p.Service.Alias(kind, name)
 	if !known {
@@ -74,23 +75,24 @@ func (p *Permit) Alias(kind item.Kind, name string) (*item.Alias, *item.Failure)
 	return alias, nil
 }
 
-// otherAlias is the failure of an account that may not use an alias.
-func otherAlias(name string) *item.Failure {
+// notAllowed is the failure of an account that may not use an alias.
+func notAllowed(name string) *item.Failure {
 	return item.Failf(item.Forbidden, "the account may not use the alias %.64q", name)
 }
 
 // Again authenticates the caller again, with the service that by then answers new requests: a
-// request may outlast its token, its account and its configuration. The caller needs the aliases,
-// its folder, and those of the rights that it had; one of them at least. The service stays open
-// until release is called.
+// request may outlast its token, its account and its configuration. The caller needs the alias of
+// the item, its folder, and those of the rights that it had; one of them at least. Its account also
+// needs other aliases, for which there may be no ticket. The service stays open until release is
+// called.
 func (p *Permit) Again(
-	ctx context.Context, kind item.Kind, rights []access.Right, aliases ...string,
+	ctx context.Context, kind item.Kind, rights []access.Right, alias string, others ...string,
 ) (now access.Caller, running *service.Service, release func(), failure *item.Failure) {
 	running, release = p.Next()
 	now, failure = p.Authenticate(ctx, running)
 	switch {
 	case failure != nil:
-	case slices.ContainsFunc(aliases, func(alias string) bool { return !now.Allows(kind.Name(), alias) }):
+	case !now.Allows(kind.Name(), alias), slices.ContainsFunc(others, func(other string) bool { return !now.Account.Allows(other) }):
 		failure = OtherAlias
 	case now.Account.Folder != p.Account.Folder:
 		failure = OtherFolder
@@ -111,9 +113,9 @@ func (p *Permit) Again(
 
 // CheckAgain is Again for a change that needs no service of its own.
 func (p *Permit) CheckAgain(
-	ctx context.Context, kind item.Kind, rights []access.Right, aliases ...string,
+	ctx context.Context, kind item.Kind, rights []access.Right, alias string, others ...string,
 ) (now access.Caller, failure *item.Failure) {
-	now, _, release, failure := p.Again(ctx, kind, rights, aliases...)
+	now, _, release, failure := p.Again(ctx, kind, rights, alias, others...)
 	if failure == nil {
 		release()
 	}
@@ -136,11 +138,11 @@ func (p *Permit) Request(kind item.Kind, alias, baseURL string, rights []access.
 }
 
 // confirm returns the [upload.Request.Confirm] of a request to store an item: the caller needs the
-// rights and the aliases, and that of the item. The items of a ticket are counted until settle is
+// rights, the alias of the item and the others. The items of a ticket are counted until settle is
 // called.
-func (p *Permit) confirm(kind item.Kind, rights []access.Right, aliases []string) upload.Confirm {
+func (p *Permit) confirm(kind item.Kind, rights []access.Right, others []string) upload.Confirm {
 	return func(ctx context.Context, c upload.Commitment) (settle func(upload.Outcome), failure *item.Failure) {
-		now, running, release, failure := p.Again(ctx, kind, rights, append(slices.Clip(aliases), c.Alias)...)
+		now, running, release, failure := p.Again(ctx, kind, rights, c.Alias, others...)
 		if failure != nil {
 			return nil, failure
 		}
@@ -184,7 +186,7 @@ func (p *Permit) charge(
 	}
 	failure = resumable.Uncounted(err)
 	if failure.Reason == item.Unavailable {
-		return nil, p.StoreUnreachable(ctx, failure.Message, err)
+		return nil, StoreUnreachable(ctx, p.Log, failure.Message, err)
 	}
 	return nil, failure
 }
@@ -202,16 +204,15 @@ func (p *Permit) Rights(
 	if failure != nil {
 		return resumable.Rights{}, failure
 	}
-	return resumable.Rights{Issuer: running.Issuer(), Ticket: now.Ticket, Release: release}, nil
+	granted := resumable.Rights{Issuer: running.Issuer(), Release: release}
+	if now.Ticket != nil && !now.Ticket.IsPresigned() { // whose items are not counted
+		granted.Ticket = now.Ticket
+	}
+	return granted, nil
 }
 
 // StoreUnreachable logs err, an error of the token store, and returns the failure of its request.
 // If the caller is gone, the store has not failed.
-func (p *Permit) StoreUnreachable(ctx context.Context, message string, err error) *item.Failure {
-	return StoreUnreachable(ctx, p.Log, message, err)
-}
-
-// StoreUnreachable is [Permit.StoreUnreachable] for a caller that is not known yet.
 func StoreUnreachable(ctx context.Context, log *slog.Logger, message string, err error) *item.Failure {
 	if ctx.Err() != nil {
 		return item.Failf(item.BadRequest, "the request was aborted")

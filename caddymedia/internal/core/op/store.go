@@ -38,12 +38,13 @@ func (p *Permit) Transfer(ctx context.Context, m Move) ([]upload.Item, item.Fail
 		Request: p.Request(m.ToAlias.Kind, m.ToAlias.Name, m.BaseURL, rights, m.From.Name),
 		From:    m.From, Filename: m.Filename, To: m.To, Exact: m.Exact, New: m.New, Copy: m.Copy, Matches: m.Matches,
 	}
-	_, failure := p.CheckAgain(ctx, m.ToAlias.Kind, rights, m.From.Name, m.ToAlias.Name)
+	_, failure := p.CheckAgain(ctx, m.ToAlias.Kind, rights, m.ToAlias.Name, m.From.Name)
 	if failure == nil && !p.mayBeItem(m.From, m.Filename) {
 		failure = item.OperationFailure("", fs.ErrNotExist)
+		failure.Filename = m.Filename
 	}
 	if failure != nil {
-		failures := item.Failures{{Reason: failure.Reason, Message: failure.Message, Filename: m.Filename, Err: failure.Err}}
+		failures := item.Failures{failure}
 		p.Service.Observer().Refused(ctx, transfer.Operation(), failures)
 		return nil, failures
 	}

@@ -316,12 +316,9 @@ func (b *batch) removeOldVariant(ctx context.Context, o *object, failed *storage
 
 // storageFailure returns the failure of an upload that is not committed.
 func (up *received) storageFailure(err error) *item.Failure {
-	failure, ok := errors.AsType[*item.Failure](err)
-	if !ok {
-		failure = item.StorageFailure(err)
-	}
+	failure := *item.StorageFailure(err) // a copy: others may have the failure too
 	failure.Filename = up.submitted
-	return failure
+	return &failure
 }
 
 // lockNames locks the items of the request against deletion, and under Overwrite against

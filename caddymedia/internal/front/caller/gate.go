@@ -1,7 +1,7 @@
-// Package caller is the gate of all HTTP requests: it authenticates the caller, checks rights and
-// conditions, bounds what an account has under way, and answers a repeated request once. It serves
-// nothing itself: packages serve, items, uploads and mediahttp have the endpoints, and package
-// access the accounts. Begin with [Gate.Admit], which makes the [Permit] of a request;
+// Package caller admits HTTP requests: it authenticates the caller, evaluates conditions, bounds what
+// an account has under way, and answers a repeated request once. What the caller may do is decided by
+// package op. It serves nothing itself: packages serve, items, uploads, s3api and mediahttp have the
+// endpoints, and package access the accounts. Begin with [Gate.Admit], which makes the [Permit] of a request;
 // repetition.go is about the Idempotency-Key.
 package caller
 
@@ -156,7 +156,7 @@ func (k Known) Authenticate(_ context.Context, running *service.Service) (access
 	return caller, nil
 }
 
-// Refusal is a failure with a status of its own, which is not that of its reason.
+// Refusal is a failure with the status of its answer, which need not be that of its reason.
 type Refusal struct {
 	Status int
 	*item.Failure

@@ -122,7 +122,6 @@ func (rep *Repetition) begin(p *Permit, w http.ResponseWriter, r *http.Request, 
 	switch {
 	case err == nil:
 		rep.attempt = op.NewAttempt(leased, id)
-		rep.attempt.Answered = rep.answer != nil
 		p.Attempt = rep.attempt
 		return nil
 	case errors.Is(err, access.ErrRunning):
@@ -131,7 +130,7 @@ func (rep *Repetition) begin(p *Permit, w http.ResponseWriter, r *http.Request, 
 	case errors.Is(err, access.ErrOtherRequest):
 		return otherRequest
 	}
-	return p.StoreUnreachable(r.Context(), "the Idempotency-Key cannot be looked up now, try again later", err)
+	return op.StoreUnreachable(r.Context(), p.Log, "the Idempotency-Key cannot be looked up now, try again later", err)
 }
 
 var otherRequest = item.Failf(item.OtherRequest,
@@ -226,7 +225,7 @@ func (rep *Repetition) run(w http.ResponseWriter, r *http.Request, serve func(ht
 	err := serve(answer)
 	ended = true
 	var kept json.RawMessage
-	if err == nil && answer.status < 300 && !rep.attempt.IsUndone() {
+	if err == nil && answer.status < 300 && !rep.attempt.IsOpen() {
 		kept = answer.kept(rep.attempt.Alias)
 	}
 	var failed error

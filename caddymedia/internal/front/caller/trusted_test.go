@@ -326,6 +326,32 @@ func TestUserConfirmed(t *testing.T) {
 	}
 }
 
+// TestUserReplay: an answer that was kept is not sent again to a user who has another folder by now.
+func TestUserReplay(t *testing.T) {
+	t.Parallel()
+	s := withUsers(t)
+	move := httpCase{
+		Method: http.MethodPost, Target: itemsPath + "file/one/users/alice/a.txt",
+		Header: asAlice + "Idempotency-Key: 1\n" + urlencoded, Body: "to=users/alice/moved.txt",
+	}
+	send := func() *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		s.Handler.ServeHTTP(w, s.Request(t, move.Method, move.Target, move.Header, move.Body))
+		return w
+	}
+	for range 2 {
+		if w := send(); w.Code != http.StatusOK {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+	}
+	earlier := s.Change
+	s.Change = func(c *media.Config) { earlier(c); c.Accounts["members"].SubFolder = "people/{http.auth.user.id}" }
+	s.Current.Store(s.Service(t, media.Limits{}, account()))
+	if w := send(); w.Code != http.StatusNotFound || strings.Contains(w.Body.String(), "moved.txt") {
+		t.Errorf("with another folder: %d %s", w.Code, w.Body)
+	}
+}
+
 // TestUserOtherSites: a page of another site cannot act with the login of its visitor.
 func TestUserOtherSites(t *testing.T) {
 	t.Parallel()

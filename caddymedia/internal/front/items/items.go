@@ -7,6 +7,7 @@ package items
 import (
 	"cmp"
 	"context"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"slices"
@@ -163,6 +164,9 @@ func (q *itemsRequest) replay(ctx context.Context) error {
 	if failure := q.permit.Repetition.MayReplay(q.permit.Account.Allows); failure != nil {
 		return q.failed(ctx, failure)
 	}
+	if filename := q.address.Filename; filename != "" && !q.permit.Account.Covers(filename) {
+		return q.errored(ctx, "", fs.ErrNotExist)
+	}
 	if q.r.Method == http.MethodPut {
 		_, stop, failure := q.body()
 		defer stop()
@@ -294,7 +298,7 @@ func (q *itemsRequest) list(ctx context.Context) error {
 func (q *itemsRequest) one(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, maxListTime)
 	defer cancel()
-	one, err := q.permit.Stat(ctx, q.alias, q.address.Filename, true, q.base())
+	one, err := q.permit.Stat(ctx, q.alias, q.address.Filename, q.base())
 	if err != nil {
 		return q.errored(ctx, "read the item", err)
 	}

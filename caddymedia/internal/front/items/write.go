@@ -155,7 +155,7 @@ func (q *itemsRequest) answerStored(ctx context.Context, moved upload.Item) item
 	ctx, cancel := context.WithTimeout(ctx, maxListTime)
 	defer cancel()
 	alias := q.move.ToAlias
-	one, err := q.permit.Stat(ctx, alias, moved.Filename, false, q.base())
+	one, err := q.permit.Stored(ctx, alias, moved.Filename, false, q.base())
 	if err == nil {
 		return q.answerOf(alias, one)
 	}

@@ -56,7 +56,7 @@ func (q *request) completeMultipart() *Error {
 	}
 	leave, refused := q.permit.EnterQueue(q.ctx, q.w, service.OtherCall, q.xmlBytes())
 	if refused != nil {
-		return refusalError(refused)
+		return failureError(refused.Failure)
 	}
 	var sent completeRequest
 	failed = q.readXML(body, &sent)
@@ -65,7 +65,7 @@ func (q *request) completeMultipart() *Error {
 	}
 	ended, refused := q.permit.BeginUpload(q.w)
 	if refused != nil {
-		return refusalError(refused)
+		return failureError(refused.Failure)
 	}
 	defer ended()
 	rec := q.record()

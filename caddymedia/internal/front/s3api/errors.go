@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/caddymedia/media/caddymedia/internal/front/caller"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 )
 
@@ -117,9 +116,6 @@ func kindOf(reason item.Reason) errorKind {
 	}
 	return internalError
 }
-
-// refusalError returns the error for a refusal, whose status is that of S3.
-func refusalError(refused *caller.Refusal) *Error { return failureError(refused.Failure) }
 
 // failureError returns the error for a failure.
 func failureError(failure *item.Failure) *Error {

@@ -135,7 +135,7 @@ func (q *request) makeFolder(rights []access.Right, create access.Right) (storag
 	}
 	ended, refused := q.permit.BeginUpload(q.w)
 	if refused != nil {
-		return none, refusalError(refused)
+		return none, failureError(refused.Failure)
 	}
 	defer ended()
 	now, failure := q.permit.CheckAgain(q.ctx, q.alias.Kind, rights, q.alias.Name)

@@ -174,7 +174,7 @@ func (q *request) storePart(from io.Reader, length int64, interrupt func(), sums
 	}
 	ended, refused := q.permit.BeginUpload(q.w)
 	if refused != nil {
-		return nil, refusalError(refused)
+		return nil, failureError(refused.Failure)
 	}
 	defer ended()
 	rec := q.record()

@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -144,7 +145,7 @@ func (q *request) putObject() *Error {
 	}
 	ended, refused := q.permit.BeginUpload(q.w)
 	if refused != nil {
-		return refusalError(refused)
+		return failureError(refused.Failure)
 	}
 	defer ended()
 	if failures := q.running.Uploader().Precheck(q.ctx, req, name, max(length, 0)); failures != nil {
@@ -251,17 +252,12 @@ func (q *request) deleteObject() *Error {
 	if isFolder {
 		remove = q.permit.DeleteMarker
 	}
-	if err := remove(q.ctx, q.alias, name, matches); err != nil {
-		if failed = storageError("delete the object", err); failed.Code != noSuchKey.code {
-			return failed
-		}
+	if err := remove(q.ctx, q.alias, name, matches); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return storageError("delete the object", err)
 	}
 	q.w.WriteHeader(http.StatusNoContent)
 	return nil
 }
-
-// maxDeleted is how many objects a request deletes.
-const maxDeleted = 1000
 
 type deleteRequest struct {
 	XMLName xml.Name `xml:"Delete"`
@@ -279,7 +275,7 @@ type undeletedAnswer struct{ Key, Code, Message string }
 func (q *request) deleteObjects() *Error {
 	leave, refused := q.permit.EnterQueue(q.ctx, q.w, service.DeletedSet, q.xmlBytes())
 	if refused != nil {
-		return refusalError(refused)
+		return failureError(refused.Failure)
 	}
 	defer leave()
 	body, _, failed := bodyOf(q.r, q.signature, q.secret)
@@ -290,7 +286,7 @@ func (q *request) deleteObjects() *Error {
 	if failed := q.readXML(body, &sent); failed != nil {
 		return failed
 	}
-	if len(sent.Objects) > maxDeleted || len(sent.Objects) == 0 {
+	if len(sent.Objects) > op.MaxSet || len(sent.Objects) == 0 {
 		return errorOf(malformedXML, "there are no keys, or more than 1,000")
 	}
 	set, at := op.Set{Alias: q.alias, MayMiss: true}, map[deletedObject]int{} // S3 says the same of an object that is not there
@@ -378,7 +374,7 @@ func (q *request) copyObject() *Error {
 	key := from.Filename(stored.Key)
 	ended, refused := q.permit.BeginUpload(q.w)
 	if refused != nil {
-		return refusalError(refused)
+		return failureError(refused.Failure)
 	}
 	defer ended()
 	info := stored

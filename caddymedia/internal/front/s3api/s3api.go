@@ -1,6 +1,6 @@
 // Package s3api serves the service to programs that know S3: aliases are buckets, and items are
 // objects. It translates requests and answers; rights, checks, names and bytes are those of
-// packages caller, upload, serve and service, so that none of them is passed by. Begin with
+// packages op, upload, serve and service, so that none of them is passed by. Begin with
 // [Handler] and its table of operations; a signature is verified in signature.go, and a body is
 // decoded in body.go.
 package s3api
@@ -137,7 +137,7 @@ func inTurn(serve func(*request) *Error) func(*request) *Error {
 	return func(q *request) *Error {
 		leave, refused := q.permit.EnterQueue(q.ctx, q.w, service.OtherCall, maxListed)
 		if refused != nil {
-			return refusalError(refused)
+			return failureError(refused.Failure)
 		}
 		defer leave()
 		return serve(q)

@@ -235,6 +235,28 @@ func TestVisitorsMultiparts(t *testing.T) {
 	}
 }
 
+// TestVisitorsChanges: a presigned address completes a multipart upload, and copies an object of
+// another bucket that the account may use.
+func TestVisitorsChanges(t *testing.T) {
+	t.Parallel()
+	f := newVisitedFront(t, func(*media.Config) {})
+	f.put(t, keep, "source.txt", "source")
+	m := f.begin(t, docs, "whole.bin")
+	m.mustSend(t, 1, []byte("part"))
+	for key, r := range map[string]*http.Request{
+		"whole.bin": f.from(t, "192.0.2.1", f.presigned(t, time.Now(), http.MethodPost, docs+"/whole.bin", "uploadId="+m.id), strings.NewReader(
+			"<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>"+*m.parts[0].ETag+"</ETag></Part></CompleteMultipartUpload>")),
+		"copy.txt": f.from(t, "192.0.2.1", f.presigned(t, time.Now(), http.MethodPut, docs+"/copy.txt", "", keep+"/source.txt"), nil),
+	} {
+		if a := f.sent(t, r); a.status != http.StatusOK || a.Code != "" {
+			t.Errorf("%s: %d %s %s", key, a.status, a.Code, a.Message)
+		}
+		if _, there := f.site.Stored(t, "file/docs/"+key); !there {
+			t.Errorf("%s is not stored", key)
+		}
+	}
+}
+
 // TestVisitorsReaders: a presigned address that is opened and not read takes the items of its
 // client only.
 func TestVisitorsReaders(t *testing.T) {

@@ -19,7 +19,7 @@ type Reason int
 const (
 	// Internal means a fault of the service itself.
 	Internal Reason = iota
-	// BadRequest means a malformed body, an unknown alias, or a bad name or sub folder.
+	// BadRequest means a malformed body, an upload to an unknown alias, or a bad name or sub folder.
 	BadRequest
 	// Forbidden means an alias that the account may not use.
 	Forbidden
@@ -38,7 +38,7 @@ const (
 	NoSpace
 	// Busy means too many other requests.
 	Busy
-	// Missing means an item that does not exist.
+	// Missing means an item, or its alias, that does not exist.
 	Missing
 	// Changed means an item that is another one than the caller knows.
 	Changed
