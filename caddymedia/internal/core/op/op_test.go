@@ -307,6 +307,10 @@ func TestSet(t *testing.T) {
 		b.Put(t, "file/one/a.txt", "a.txt")
 		b.Put(t, b.alias.MarkerKey("sub"), "")
 	}
+	b.Account.Rights = lacking(access.Delete)
+	if failure, ok := errors.AsType[*item.Failure](b.DeleteMarker(t.Context(), b.alias, "sub", nil)); !ok || failure.Reason != item.Forbidden {
+		t.Errorf("without the right: %v", failure)
+	}
 	if _, there := b.Site.Stored(t, "file/one/sub/b.txt"); !there {
 		t.Error("an item went with the marker of its folder")
 	}
