@@ -1,7 +1,7 @@
 // Package caddymedia is the plug-in for xcaddy, with all parts of the media service, all storage
 // drivers and all token stores. A build that needs few of them imports package core and theirs. It
-// is only imported: begin with package media for a program in Go, and with internal/caddy/plugin for what
-// the plug-in does in Caddy.
+// is only imported: begin with package media for a program in Go, and with internal/caddy/plugin
+// for what the plug-in does in Caddy.
 package caddymedia
 
 import (

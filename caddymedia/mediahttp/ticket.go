@@ -95,7 +95,7 @@ const ticketEndpoint = "ticket"
 // ticketRefused responds to a request for a ticket that was not issued.
 func (h *Handler) ticketRefused(running *service.Service, w http.ResponseWriter, r *http.Request, refused *caller.Refusal) error {
 	result := service.TicketRefused
-	switch refused.Reason {
+	switch refused.Failure.Reason {
 	case item.Unavailable:
 		result = service.TicketUnavailable
 		httpx.RetryAfter(w, time.Second)
@@ -104,7 +104,7 @@ func (h *Handler) ticketRefused(running *service.Service, w http.ResponseWriter,
 	default:
 	}
 	running.Observer().TicketIssued(r.Context(), "", result)
-	return caller.RefuseForm(running, w, r, ticketEndpoint, refused.Status, refused.Message)
+	return caller.RefuseForm(running, w, r, ticketEndpoint, refused.Status, refused.Failure.Message)
 }
 
 // ticketOf returns the ticket that a form describes, and its lifetime.

@@ -40,8 +40,8 @@ func NewAttempt(leased *access.Attempt, request access.ID) *Attempt {
 	return &Attempt{Attempt: leased, ID: hex.EncodeToString(first[:16])}
 }
 
-// UnderWay is the failure of a request that another attempt is at.
-var UnderWay = item.Failf(item.Conflict, "a request with this Idempotency-Key is under way, try again later")
+// ErrUnderWay is the failure of a request that another attempt is at.
+var ErrUnderWay = item.Failf(item.Conflict, "a request with this Idempotency-Key is under way, try again later")
 
 // IsRepeated reports whether an earlier attempt may have changed something.
 func (a *Attempt) IsRepeated() bool { return a != nil && a.Attempt.IsRepeated }
@@ -71,7 +71,7 @@ func (p *Permit) Keep(ctx context.Context, alias string) *item.Failure {
 	case err == nil:
 		return nil
 	case errors.Is(err, access.ErrLost):
-		return UnderWay
+		return ErrUnderWay
 	default:
 		return StoreUnreachable(ctx, p.Log, "the Idempotency-Key cannot be used now, try again later", err)
 	}

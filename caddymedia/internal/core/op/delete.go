@@ -29,8 +29,8 @@ const (
 // Matches reports whether an object is one that an operation is for.
 type Matches = func(storagedrivers.Info) bool
 
-// NoFolder is the failure of a user who names the folder of another one.
-var NoFolder = item.Failf(item.Missing, upload.NoFolder)
+// ErrNoFolder is the failure of a user who names the folder of another one.
+var ErrNoFolder = item.Failf(item.Missing, upload.NoFolder)
 
 // Delete deletes an item, if it matches; nil matches any. The error is that of
 // [upload.Uploader.DeleteItem], or an *[item.Failure] if the caller may not.
@@ -71,8 +71,8 @@ func (p *Permit) delete(ctx context.Context, alias *item.Alias, filename string,
 }
 
 // DeleteMarker deletes the marker of a folder, if it matches. The items of the folder stay. The
-// error is fs.ErrNotExist, [item.ErrOther], that of the storage, or an *[item.Failure] if the caller
-// may not.
+// error is fs.ErrNotExist, [item.ErrOther], that of the storage, or an *[item.Failure] if the
+// caller may not.
 func (p *Permit) DeleteMarker(ctx context.Context, alias *item.Alias, folder string, matches Matches) error {
 	if failure := p.NeedOne(access.Delete); failure != nil {
 		return failure
@@ -110,8 +110,8 @@ type InSet struct {
 }
 
 // DeleteSet deletes items, several side by side, and reports how many. It returns their errors in
-// the order of the set, which are those of [Permit.Delete] and [Permit.DeleteMarker], or the failure
-// of the whole set.
+// the order of the set, which are those of [Permit.Delete] and [Permit.DeleteMarker], or the
+// failure of the whole set.
 func (p *Permit) DeleteSet(ctx context.Context, set Set) ([]error, *item.Failure) {
 	if failure := p.begin(ctx, set.Alias); failure != nil {
 		p.report(ctx, set.Alias, service.Deletion{IsSet: true, Failure: failure})
@@ -198,7 +198,7 @@ type Folder struct {
 func (p *Permit) DeleteFolder(ctx context.Context, f Folder) (number int, more bool, failure *item.Failure) {
 	report := service.Deletion{IsSet: true, Folder: f.Name}
 	if report.Failure = p.begin(ctx, f.Alias); report.Failure == nil && !p.Account.Covers(f.Name) {
-		report.Failure = NoFolder
+		report.Failure = ErrNoFolder
 	}
 	if report.Failure != nil {
 		p.report(ctx, f.Alias, report)

@@ -31,7 +31,7 @@ func (p *Permit) List(
 ) (page service.ItemPage, items []Listed, err error) {
 	failure := p.NeedOne(access.List)
 	if failure == nil && !p.Account.Covers(query.Folder) {
-		failure = NoFolder
+		failure = ErrNoFolder
 	}
 	if failure != nil {
 		return page, nil, failure
@@ -133,9 +133,9 @@ func (p *Permit) addFacts(ctx context.Context, alias *item.Alias, baseURL string
 	return group.Wait()
 }
 
-// Sign returns the signed addresses of items, or the query for a folder; see [service.Service.Sign].
-// A user who names no item signs its folder. The error is an *[item.Failure] if the account may not
-// sign these, or the token store cannot be reached.
+// Sign returns the signed addresses of items, or the query for a folder; see
+// [service.Service.Sign]. A user who names no item signs its folder. The error is an
+// *[item.Failure] if the account may not sign these, or the token store cannot be reached.
 func (p *Permit) Sign(ctx context.Context, req service.SignRequest) ([]service.SignedAddress, error) {
 	if failure := p.NeedOne(access.Sign); failure != nil {
 		return nil, failure
@@ -148,7 +148,7 @@ func (p *Permit) Sign(ctx context.Context, req service.SignRequest) ([]service.S
 	}
 	isOther := func(path string) bool { return !p.Account.Covers(path) }
 	if req.Folder != "" && isOther(req.Folder) || slices.ContainsFunc(req.Filenames, isOther) {
-		return nil, NoFolder
+		return nil, ErrNoFolder
 	}
 	signed, err := p.Service.Sign(ctx, req)
 	if errors.Is(err, tokens.ErrUnavailable) {

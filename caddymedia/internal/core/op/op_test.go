@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,19 +26,14 @@ import (
 type refusals struct {
 	testservice.Observer
 
-	mu     sync.Mutex
-	number int
+	number atomic.Int64
 }
 
-func (r *refusals) Refused(context.Context, upload.Operation, item.Failures) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.number++
-}
+func (r *refusals) Refused(context.Context, upload.Operation, item.Failures) { r.number.Add(1) }
 
 func (r *refusals) DeletionEnded(_ context.Context, d service.Deletion) {
 	if d.Failure != nil {
-		r.Refused(nil, upload.Operation{}, nil) //nolint:staticcheck // it has no use for a context
+		r.number.Add(1)
 	}
 }
 
@@ -84,8 +79,8 @@ func newBench(t *testing.T) *bench {
 
 func whichever(storagedrivers.Info) bool { return true }
 
-// operation is one of a permit with the item of a name. Each stores, changes or deletes it, but those
-// that read.
+// operation is one of a permit with the item of a name. Each stores, changes or deletes it, but
+// those that read.
 type operation struct {
 	name  string
 	right access.Right
@@ -191,14 +186,14 @@ func (o operation) check(t *testing.T, b *bench, filename string, reason item.Re
 	if err == nil || item.OperationFailure("", err).Reason != reason || !isEqual {
 		t.Errorf("%v, want %v; unchanged: %t", err, reason, isEqual)
 	}
-	if (b.refused.number == 1) == o.reads {
-		t.Errorf("%d refusals are reported", b.refused.number)
+	if (b.refused.number.Load() == 1) == o.reads {
+		t.Errorf("%d refusals are reported", b.refused.number.Load())
 	}
 }
 
-// TestOperations: each operation does what it says for a caller who may, and nothing for one who has
-// lost a right, the alias or the folder since the request began, or who names the item of another
-// user. What is refused is reported once.
+// TestOperations: each operation does what it says for a caller who may, and nothing for one who
+// has lost a right, the alias or the folder since the request began, or who names the item of
+// another user. What is refused is reported once.
 func TestOperations(t *testing.T) {
 	t.Parallel()
 	const own = "users/alice/c.txt"
@@ -289,8 +284,13 @@ func TestSet(t *testing.T) {
 	b.Put(t, b.alias.MarkerKey("sub"), "")
 	other := func(storagedrivers.Info) bool { return false }
 	set := op.Set{Alias: b.alias, Items: []op.InSet{
-		{Filename: "none.txt"}, {Filename: "a.txt", Matches: other}, {Filename: "sub", IsMarker: true, Matches: other},
-		{Filename: "sub", IsMarker: true}, {Filename: "sub", IsMarker: true}, {Filename: "a.txt", Matches: whichever}, {Filename: "", IsMarker: true},
+		{Filename: "none.txt"},
+		{Filename: "a.txt", Matches: other},
+		{Filename: "sub", IsMarker: true, Matches: other},
+		{Filename: "sub", IsMarker: true},
+		{Filename: "sub", IsMarker: true},
+		{Filename: "a.txt", Matches: whichever},
+		{Filename: "", IsMarker: true},
 	}}
 	want := []error{fs.ErrNotExist, item.ErrOther, item.ErrOther, nil, fs.ErrNotExist, nil, fs.ErrNotExist}
 	for _, set.MayMiss = range []bool{false, true} {

@@ -42,8 +42,8 @@ type Authenticator func(ctx context.Context, running *service.Service) (access.C
 
 // The failures of a caller that has lost a right since its request began.
 var (
-	OtherAlias  = item.Failf(item.Forbidden, "the account may not use the alias any more")
-	OtherFolder = item.Failf(item.Forbidden, "the user has another folder by now")
+	ErrOtherAlias  = item.Failf(item.Forbidden, "the account may not use the alias any more")
+	ErrOtherFolder = item.Failf(item.Forbidden, "the user has another folder by now")
 )
 
 // Need returns the failure of an account without a right; nil if it has it.
@@ -93,9 +93,9 @@ func (p *Permit) Again(
 	switch {
 	case failure != nil:
 	case !now.Allows(kind.Name(), alias), slices.ContainsFunc(others, func(other string) bool { return !now.Account.Allows(other) }):
-		failure = OtherAlias
+		failure = ErrOtherAlias
 	case now.Account.Folder != p.Account.Folder:
-		failure = OtherFolder
+		failure = ErrOtherFolder
 	case len(rights) > 0 && !slices.ContainsFunc(rights, now.Account.May):
 		failure = Need(now.Account, rights[0])
 	default:
@@ -199,7 +199,7 @@ func (p *Permit) Rights(
 	now, running, release, failure := p.Again(ctx, kind, rights, alias)
 	if failure == nil && !now.Account.Covers(subFolder) {
 		release()
-		failure = OtherFolder
+		failure = ErrOtherFolder
 	}
 	if failure != nil {
 		return resumable.Rights{}, failure

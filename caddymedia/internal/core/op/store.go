@@ -30,8 +30,8 @@ func (m Move) Right() access.Right {
 	return access.Move
 }
 
-// Transfer moves or copies an item; see [upload.Uploader.Transfer]. It checks the right again, since
-// the request may have waited for its form for long.
+// Transfer moves or copies an item; see [upload.Uploader.Transfer]. It checks the right again,
+// since the request may have waited for its form for long.
 func (p *Permit) Transfer(ctx context.Context, m Move) ([]upload.Item, item.Failures) {
 	rights := []access.Right{m.Right()}
 	transfer := upload.Transfer{

@@ -42,7 +42,8 @@ const (
 // HasItem reports whether an upload of the form becomes an item.
 func (f Form) HasItem() bool { return f == Single || f.piece() != Single }
 
-// piece returns the form of the uploads whose bytes one of this form joins; Single if it joins none.
+// piece returns the form of the uploads whose bytes one of this form joins; Single if it joins
+// none.
 func (f Form) piece() Form {
 	switch f {
 	case Final:

@@ -151,16 +151,16 @@ func TicketFailure(caller access.Caller, kind item.Kind) *item.Failure {
 	case !caller.AllowsKind(kind.Name()):
 		return item.Failf(item.Forbidden, "the ticket is for another kind: use %s%s", UploadPath, caller.Ticket.Kind)
 	case caller.UsedUp():
-		return UsedUp
+		return ErrUsedUp
 	}
 	return nil
 }
 
-// UsedUp is the failure of an upload with a ticket that has no files left.
-var UsedUp = resumable.Uncounted(access.ErrUsedUp)
+// ErrUsedUp is the failure of an upload with a ticket that has no files left.
+var ErrUsedUp = resumable.Uncounted(access.ErrUsedUp)
 
-// otherSite is the failure of a request of a user of another login.
-var otherSite = item.Failf(item.Forbidden,
+// errOtherSite is the failure of a request of a user of another login.
+var errOtherSite = item.Failf(item.Forbidden,
 	"the request is from a page of another site: such pages need a token, or their origin in the option cors")
 
 // trusted returns the account of a request without a credential of this service, whose user another
@@ -180,7 +180,7 @@ func (g *Gate) trusted(running *service.Service, r *http.Request) (access.Accoun
 		return access.Account{}, nil
 	}
 	if !g.ownSite(running, r) {
-		return trust.Account(user), otherSite
+		return trust.Account(user), errOtherSite
 	}
 	return trust.Account(user), nil
 }

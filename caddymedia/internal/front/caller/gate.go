@@ -1,8 +1,8 @@
-// Package caller admits HTTP requests: it authenticates the caller, evaluates conditions, bounds what
-// an account has under way, and answers a repeated request once. What the caller may do is decided by
-// package op. It serves nothing itself: packages serve, items, uploads, s3api and mediahttp have the
-// endpoints, and package access the accounts. Begin with [Gate.Admit], which makes the [Permit] of a request;
-// repetition.go is about the Idempotency-Key.
+// Package caller admits HTTP requests: it authenticates the caller, evaluates conditions, bounds
+// what an account has under way, and answers a repeated request once. What the caller may do is
+// decided by package op. It serves nothing itself: packages serve, items, uploads, s3api and
+// mediahttp have the endpoints, and package access the accounts. Begin with [Gate.Admit], which
+// makes the [Permit] of a request; repetition.go is about the Idempotency-Key.
 package caller
 
 import (
@@ -158,8 +158,8 @@ func (k Known) Authenticate(_ context.Context, running *service.Service) (access
 
 // Refusal is a failure with the status of its answer, which need not be that of its reason.
 type Refusal struct {
-	Status int
-	*item.Failure
+	Status  int
+	Failure *item.Failure
 }
 
 // Refuse returns a refusal with a status. The message is for the caller.

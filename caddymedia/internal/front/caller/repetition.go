@@ -46,8 +46,9 @@ type keptAnswer struct {
 	Body   string            `json:"body"`
 }
 
-// Repetition is an HTTP request that may be repeated under its Idempotency-Key: an [op.Attempt] with
-// the answer, which is kept before it is sent. A nil repetition is that of a request without a key.
+// Repetition is an HTTP request that may be repeated under its Idempotency-Key: an [op.Attempt]
+// with the answer, which is kept before it is sent. A nil repetition is that of a request without a
+// key.
 type Repetition struct {
 	gate    *Gate
 	attempt *op.Attempt // nil if the request is refused
@@ -126,14 +127,14 @@ func (rep *Repetition) begin(p *Permit, w http.ResponseWriter, r *http.Request, 
 		return nil
 	case errors.Is(err, access.ErrRunning):
 		httpx.RetryAfter(w, time.Second)
-		return op.UnderWay
+		return op.ErrUnderWay
 	case errors.Is(err, access.ErrOtherRequest):
-		return otherRequest
+		return errOtherRequest
 	}
 	return op.StoreUnreachable(r.Context(), p.Log, "the Idempotency-Key cannot be looked up now, try again later", err)
 }
 
-var otherRequest = item.Failf(item.OtherRequest,
+var errOtherRequest = item.Failf(item.OtherRequest,
 	"an earlier request with this Idempotency-Key had another length, content type, name or beginning of its first file: send another key")
 
 const (
@@ -159,7 +160,7 @@ func (rep *Repetition) Match(body io.Reader, boundary string) (again io.Reader, 
 	again = io.MultiReader(&begun, body)
 	// The request fails by itself if its body ends early.
 	if content := access.RequestID(name, string(head)); err == nil && !rep.attempt.Match(hex.EncodeToString(content[:])) {
-		return again, otherRequest
+		return again, errOtherRequest
 	}
 	return again, nil
 }
@@ -194,7 +195,7 @@ func (rep *Repetition) MayReplay(allows func(alias string) bool) *item.Failure {
 	if rep.answer.Alias == "" || allows(rep.answer.Alias) {
 		return nil
 	}
-	return op.OtherAlias
+	return op.ErrOtherAlias
 }
 
 // Replay sends the answer of an earlier attempt again, when its turn comes.
@@ -243,7 +244,7 @@ func (rep *Repetition) run(w http.ResponseWriter, r *http.Request, serve func(ht
 	switch {
 	case err == nil && answer.status >= 300 && rep.attempt.IsLost(): // the lost lease may be the cause
 		httpx.RetryAfter(w, time.Second)
-		return httpx.Refuse(w, r, rep.gate.Log, http.StatusConflict, item.Failures{op.UnderWay})
+		return httpx.Refuse(w, r, rep.gate.Log, http.StatusConflict, item.Failures{op.ErrUnderWay})
 	case err == nil:
 		w.WriteHeader(answer.status)
 		_, _ = answer.body.WriteTo(w) // the client may be gone

@@ -326,7 +326,8 @@ func TestUserConfirmed(t *testing.T) {
 	}
 }
 
-// TestUserReplay: an answer that was kept is not sent again to a user who has another folder by now.
+// TestUserReplay: an answer that was kept is not sent again to a user who has another folder by
+// now.
 func TestUserReplay(t *testing.T) {
 	t.Parallel()
 	s := withUsers(t)

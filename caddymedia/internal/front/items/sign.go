@@ -91,8 +91,8 @@ func sign(g *caller.Gate, running *service.Service, w http.ResponseWriter, r *ht
 
 // signRefused responds to a refused request for signed addresses.
 func signRefused(running *service.Service, w http.ResponseWriter, r *http.Request, refused *caller.Refusal) error {
-	if refused.Reason == item.Unavailable {
+	if refused.Failure.Reason == item.Unavailable {
 		httpx.RetryAfter(w, time.Second)
 	}
-	return caller.RefuseForm(running, w, r, signEndpoint, refused.Status, refused.Message)
+	return caller.RefuseForm(running, w, r, signEndpoint, refused.Status, refused.Failure.Message)
 }

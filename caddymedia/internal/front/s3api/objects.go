@@ -200,7 +200,7 @@ func (q *request) upload() (req upload.Upload, name string, failed *Error) {
 	encodings := strings.Join(header["Content-Encoding"], ",")
 	header["Content-Encoding"] = strings.Split(strings.ReplaceAll(encodings, "aws-chunked", "identity"), ",") // which body.go decodes
 	if refused := caller.BodyRefusal(q.alias.Kind, header, nil); refused != nil {
-		return req, name, errorOf(invalidRequest, refused.Message)
+		return req, name, errorOf(invalidRequest, refused.Failure.Message)
 	}
 	if caller.HasCondition(q.r.Header) {
 		if req.Matches, failed = conditionOf(q.r.Header, q.alias); failed != nil {

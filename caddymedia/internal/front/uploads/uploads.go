@@ -223,7 +223,7 @@ func (u *uploadRequest) admit(p *caller.Permit, r *http.Request) (boundary strin
 	if failure == nil {
 		failure = caller.TicketFailure(p.Caller, u.kind)
 	}
-	if failure != nil && (failure != caller.UsedUp || !p.Attempt.IsRepeated()) { // the items may be counted already
+	if failure != nil && (failure != caller.ErrUsedUp || !p.Attempt.IsRepeated()) { // the items may be counted already
 		return "", caller.Refused(failure)
 	}
 	if limit := p.Service.Limits().MaxBody; r.ContentLength > limit {
