@@ -35,7 +35,7 @@ var ErrNoFolder = item.Failf(item.Missing, upload.NoFolder)
 // Delete deletes an item, if it matches; nil matches any. The error is that of
 // [upload.Uploader.DeleteItem], or an *[item.Failure] if the caller may not.
 func (p *Permit) Delete(ctx context.Context, alias *item.Alias, filename string, matches Matches) error {
-	var err error = fs.ErrNotExist
+	err := fs.ErrNotExist
 	failure := p.NeedOne(access.Delete)
 	if failure == nil && p.mayBeItem(alias, filename) {
 		if failure = p.Keep(ctx, alias.Name); failure == nil {
@@ -283,9 +283,11 @@ func (p *Permit) deleteOlder(
 	group, bounded := guard.WithContext(bounded, atOnce)
 	for _, filename := range filenames {
 		group.Go(func() error {
-			if bounded.Err() != nil {
+			select {
+			case <-bounded.Done():
 				kept.Add(1)
 				return nil
+			default:
 			}
 			switch err := p.delete(ctx, alias, filename, older, true); {
 			case err == nil:

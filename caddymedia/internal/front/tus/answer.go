@@ -28,7 +28,7 @@ func (q *request) describe(u *resumable.Upload) {
 	switch {
 	case u.Form == resumable.Partial:
 		header.Set(headerConcat, "partial")
-	case u.Form == resumable.Final:
+	case u.Concat != "":
 		header.Set(headerConcat, u.Concat)
 	}
 	q.describeEnd(u)
