@@ -44,9 +44,6 @@ func allMethods() []string {
 	return slices.Compact(all)
 }
 
-// corsMaxAge is how many seconds browsers keep the response to a preflight request.
-const corsMaxAge = "86400"
-
 // isPreflight reports whether an OPTIONS request is a preflight request, and CORS is configured.
 // The request that it announces must be one of the service: others are for the next handler.
 func (h *Handler) isPreflight(r *http.Request) bool {
@@ -70,10 +67,10 @@ func (h *Handler) isPreflight(r *http.Request) bool {
 // preflight is the endpoint of preflight requests, which need no credentials.
 func preflight(running *service.Service, w http.ResponseWriter, r *http.Request) error {
 	origins, header := running.Origins(), w.Header()
-	if origins != nil && allowOrigin(origins, header, r) { // a reload may have removed them
+	if origins != nil && caller.AllowOrigin(origins, header, r) { // a reload may have removed them
 		header.Set("Access-Control-Allow-Methods", corsMethods)
 		header.Set("Access-Control-Allow-Headers", strings.Join(append([]string{corsRequest}, r.Header["Access-Control-Request-Headers"]...), ", "))
-		header.Set("Access-Control-Max-Age", corsMaxAge)
+		header.Set("Access-Control-Max-Age", caller.CORSMaxAge)
 	}
 	httpx.NoContent(w, r)
 	return nil
@@ -81,20 +78,7 @@ func preflight(running *service.Service, w http.ResponseWriter, r *http.Request)
 
 // exposeResponse lets the page that sends a request read the response, if its origin is allowed.
 func exposeResponse(origins *service.Origins, header http.Header, r *http.Request) {
-	if allowOrigin(origins, header, r) {
+	if caller.AllowOrigin(origins, header, r) {
 		header.Set("Access-Control-Expose-Headers", corsResponse)
 	}
-}
-
-// allowOrigin reports whether the page that sends a request may use the service, and sets the
-// headers that say so. The browser's own credentials are never allowed, so every page needs a
-// token.
-func allowOrigin(origins *service.Origins, header http.Header, r *http.Request) bool {
-	header.Add("Vary", "Origin") // also for "*", which a reload may replace
-	allowed := origins.Allow(r.Header["Origin"])
-	if allowed == "" {
-		return false
-	}
-	header.Set("Access-Control-Allow-Origin", allowed)
-	return true
 }

@@ -332,15 +332,13 @@ func (q *request) cors() bool {
 		return false
 	}
 	header := q.w.Header()
-	header.Add("Vary", "Origin")
-	if allowed := origins.Allow(q.r.Header["Origin"]); allowed != "" {
-		header.Set("Access-Control-Allow-Origin", allowed)
+	if caller.AllowOrigin(origins, header, q.r) {
 		header.Set("Access-Control-Expose-Headers", "ETag, x-amz-request-id, Content-Length, Content-Range, Last-Modified, Retry-After")
 		header.Set("Access-Control-Allow-Methods", "GET, HEAD, PUT, POST, DELETE")
 		if asked := q.r.Header["Access-Control-Request-Headers"]; asked != nil {
 			header.Set("Access-Control-Allow-Headers", strings.Join(asked, ", "))
 		}
-		header.Set("Access-Control-Max-Age", "86400")
+		header.Set("Access-Control-Max-Age", caller.CORSMaxAge)
 	}
 	if q.r.Method != http.MethodOptions || q.r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
