@@ -211,6 +211,7 @@ func TestOperations(t *testing.T) {
 			"right":       {account(func(a *access.Account) { a.Rights = lacking(o.right) }), item.Forbidden, true},
 			"alias":       {account(func(a *access.Account) { a.Aliases = []string{"two"} }), item.Forbidden, true},
 			"folder":      {account(func(a *access.Account) { a.Folder = "users/alice" }), item.Forbidden, true},
+			"refused":     {func(b *bench) { b.Refused = item.Failf(item.Conflict, "refused") }, item.Conflict, false},
 			"right never": {func(b *bench) { b.Account.Rights, b.now.Account.Rights = lacking(o.right), lacking(o.right) }, item.Forbidden, false},
 			"own folder":  {func(b *bench) { b.Account.Folder, b.now.Account.Folder = "users/alice", "users/alice" }, -1, false},
 			"of another user": {

@@ -22,6 +22,9 @@ import (
 // address with a part of its rights.
 type Permit struct {
 	access.Caller
+	// Refused says why the caller, or its request, is refused; nil if it is not. Then no operation does
+	// anything.
+	Refused *item.Failure
 	// Actor is the caller as it is recorded, and as it shares what is bounded.
 	Actor item.Actor
 	// Service answers the request.
@@ -54,11 +57,11 @@ func Need(account access.Account, right access.Right) *item.Failure {
 	return item.Failf(item.Forbidden, "the account may not %s items: it needs the right %[1]s", right)
 }
 
-// NeedOne returns the failure of a caller whose account has none of several rights; nil if it has
-// one, or if there are none.
+// NeedOne returns the failure of a caller that is refused, or whose account has none of several
+// rights; nil if it has one, or if there are none.
 func (p *Permit) NeedOne(rights ...access.Right) *item.Failure {
-	if len(rights) == 0 || slices.ContainsFunc(rights, p.Account.May) {
-		return nil
+	if p.Refused != nil || len(rights) == 0 || slices.ContainsFunc(rights, p.Account.May) {
+		return p.Refused
 	}
 	return Need(p.Account, rights[0])
 }
@@ -89,7 +92,9 @@ func (p *Permit) Again(
 	ctx context.Context, kind item.Kind, rights []access.Right, alias string, others ...string,
 ) (now access.Caller, running *service.Service, release func(), failure *item.Failure) {
 	running, release = p.Next()
-	now, failure = p.Authenticate(ctx, running)
+	if now, failure = p.Authenticate(ctx, running); failure == nil {
+		failure = p.Refused
+	}
 	switch {
 	case failure != nil:
 	case !now.Allows(kind.Name(), alias), slices.ContainsFunc(others, func(other string) bool { return !now.Account.Allows(other) }):

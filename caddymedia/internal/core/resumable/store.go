@@ -140,16 +140,18 @@ func (s *Store) Create(ctx context.Context, storage *storagedrivers.Storage, c C
 			return nil, err
 		}
 	}
-	open, err := s.countOpen(ctx, storage, u)
-	if err != nil {
-		return nil, err
-	}
-	if !s.hasRoom(&open, &c, size) {
-		return nil, ErrTooMany
+	if c.Form != Completion { // which ends the uploads that are counted
+		open, err := s.countOpen(ctx, storage, u)
+		if err != nil {
+			return nil, err
+		}
+		if !s.hasRoom(&open, &c, size) {
+			return nil, ErrTooMany
+		}
 	}
 	u.Created = s.Now().UTC().Truncate(time.Second)
 	u.bytes, u.late, u.changed = newBytes(u), u.Length == Unknown, u.Created
-	err = put(ctx, storage, recordKey(u.Owner, u.ID), &u.Record)
+	err := put(ctx, storage, recordKey(u.Owner, u.ID), &u.Record)
 	if errors.Is(err, fs.ErrExist) { // the same final upload, created meanwhile
 		return s.findCovered(ctx, u)
 	}

@@ -75,6 +75,11 @@ func TestSingleRefused(t *testing.T) {
 			Upload{Request: Request{Kind: item.File, Allows: func(string) bool { return false }}},
 			item.Forbidden, "may not use",
 		},
+		{
+			"unknown alias of a limited account", "a.txt", unread, 0,
+			Upload{Request: Request{Kind: item.File, Alias: "nobody", Allows: func(string) bool { return false }}},
+			item.Forbidden, "may not use",
+		},
 		{"sub folder", "a.txt", unread, 0, Upload{Request: Request{Kind: item.File}, SubFolder: "../x"}, item.BadRequest, "sub folder"},
 		{"extension", "a.exe", unread, 0, Upload{Request: Request{Kind: item.File}}, item.BadContent, ".exe"},
 		{"script", "a.php.txt", unread, 0, Upload{Request: Request{Kind: item.File}}, item.BadContent, ".php"},

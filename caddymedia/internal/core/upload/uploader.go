@@ -257,12 +257,12 @@ func (b *batch) findAlias(name string) (*item.Alias, error) {
 	if only := b.req.Forced.Alias; only != "" && name != only {
 		return nil, item.Failf(item.Forbidden, "the ticket is for the alias %q only", only)
 	}
+	if !b.req.allows(name) { // the account must not learn which aliases exist
+		return nil, item.Failf(item.Forbidden, "the account may not use the alias %.64q", name)
+	}
 	a := b.uploader.Aliases[b.req.Kind][name]
 	if a == nil {
 		return nil, item.Failf(item.BadRequest, "unknown alias %.64q", name)
-	}
-	if !b.req.allows(name) {
-		return nil, item.Failf(item.Forbidden, "the account may not use the alias %.64q", name)
 	}
 	return a, nil
 }

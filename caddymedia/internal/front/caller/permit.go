@@ -14,8 +14,6 @@ import (
 // Permit is the permit of an HTTP request.
 type Permit struct {
 	*op.Permit
-	// Refused says why the caller, or its Idempotency-Key, is refused; nil if it is not.
-	Refused *item.Failure
 	// Repetition is that of the request; nil without an Idempotency-Key.
 	Repetition *Repetition
 
@@ -25,8 +23,8 @@ type Permit struct {
 // Permit returns the permit of a request from an origin, which it authenticates.
 func (g *Gate) Permit(running *service.Service, r *http.Request, origin item.Origin, authenticate op.Authenticator) *Permit {
 	who, refused := authenticate(r.Context(), running)
-	return &Permit{gate: g, Refused: refused, Permit: &op.Permit{
-		Caller: who, Service: running, Authenticate: authenticate, Next: g.Next, Log: g.Log, Actor: item.Actor{
+	return &Permit{gate: g, Permit: &op.Permit{
+		Caller: who, Refused: refused, Service: running, Authenticate: authenticate, Next: g.Next, Log: g.Log, Actor: item.Actor{
 			Origin: origin, Account: who.Account.APIKey, User: who.Account.User, Client: g.Client(r), Ticket: who.TicketID(),
 		},
 	}}

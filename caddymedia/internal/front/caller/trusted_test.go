@@ -293,6 +293,7 @@ func TestUserConfirmed(t *testing.T) {
 		"no users any more": func(c *media.Config) { delete(c.Accounts, "members") },
 		"other folder":      func(c *media.Config) { c.Accounts["members"].SubFolder = "people/{http.auth.user.id}" },
 		"fewer rights":      func(c *media.Config) { c.Accounts["members"].May = []string{"list"} },
+		"imports only":      func(c *media.Config) { c.Accounts["members"].May = []string{"list", "import"} },
 		"other aliases":     func(c *media.Config) { c.Accounts["members"].Aliases = []string{"two"} },
 		"other login": func(c *media.Config) {
 			c.Accounts["members"].Trust, c.Accounts["members"].TrustHeader = "", "Remote-User"

@@ -65,7 +65,6 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 	if message != "" {
 		return q.refuse(ctx, caller.Refuse(status, item.BadRequest, message))
 	}
-	folder := op.Folder{Alias: q.alias, Name: cmp.Or(form.Get("folder"), q.permit.Account.Folder), Began: q.Now(), Watch: q.alias.Watch()}
 	if problem := setProblem(q.alias, form); problem != "" {
 		return q.bad(ctx, problem)
 	}
@@ -73,7 +72,9 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 	if names := form["filename"]; len(names) > 0 {
 		return q.deleteNames(ctx, names)
 	}
-	number, more, failure := q.permit.DeleteFolder(ctx, folder)
+	number, more, failure := q.permit.DeleteFolder(ctx, op.Folder{
+		Alias: q.alias, Name: cmp.Or(form.Get("folder"), q.permit.Account.Folder), Began: q.Now(), Watch: q.alias.Watch(),
+	})
 	q.BoundAnswer(q.w)
 	if failure != nil {
 		return q.failed(ctx, failure)

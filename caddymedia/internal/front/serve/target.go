@@ -195,13 +195,13 @@ func (t target) open(ctx context.Context, r *http.Request) (*storagedrivers.Obje
 		}
 		return alias.OpenVariant(ctx, image, info, from)
 	}
-	liked := alias.Negotiate && prefersWebP(r.Header["Accept"], storagedrivers.ContentType(filename))
+	liked := alias.Negotiate && alias.MayHaveVariant(filename) && prefersWebP(r.Header["Accept"], storagedrivers.ContentType(filename))
 	first := from
 	if liked {
 		first = alias.Storage.OpenLazy
 	}
 	item, err := first(ctx, alias.Key(filename))
-	if err != nil || !liked || !alias.MayHaveVariant(filename) {
+	if err != nil || !liked {
 		return item, err
 	}
 	hdr, err := t.maker.IsHDR(ctx, alias, filename, item.Info)

@@ -44,7 +44,7 @@ func Form(g *caller.Gate, kind item.Kind) caller.Endpoint {
 // with a ticket, whose account needs the first one.
 func requestFrom(g *caller.Gate, w http.ResponseWriter, r *http.Request, kind item.Kind, rights ...access.Right) *uploadRequest {
 	return &uploadRequest{
-		Gate: g, kind: kind, origin: item.OriginHTTP, baseURL: g.BaseURL(r) + g.MountPrefix(r),
+		Gate: g, kind: kind, origin: item.OriginHTTP, rights: rights, baseURL: g.BaseURL(r) + g.MountPrefix(r),
 		authenticate: func(ctx context.Context, running *service.Service) (access.Caller, *item.Failure) {
 			who, failure := g.Authenticate(ctx, running, w, r)
 			if failure != nil || who.Ticket == nil && slices.ContainsFunc(rights, who.Account.May) {
@@ -72,8 +72,9 @@ type uploadRequest struct {
 	put          *putAddress // of the one file that is the body; nil for a form
 	kind         item.Kind
 	origin       item.Origin
-	baseURL      string // of public addresses
-	imports      bool   // it may have addresses to import
+	rights       []access.Right // of which the account needs one; none if the caller is known to have it
+	baseURL      string         // of public addresses
+	imports      bool           // it may have addresses to import
 	authenticate op.Authenticator
 }
 
@@ -163,7 +164,7 @@ func (u *uploadRequest) store(p *caller.Permit, w http.ResponseWriter, r *http.R
 // request returns the request for the uploader.
 func (u *uploadRequest) request(p *caller.Permit, r *http.Request) upload.Upload {
 	alias, subFolder := u.destination(r)
-	req := upload.Upload{SubFolder: subFolder, Request: p.Request(u.kind, alias, u.baseURL, nil)}
+	req := upload.Upload{SubFolder: subFolder, Request: p.Request(u.kind, alias, u.baseURL, u.rights)}
 	if p.Ticket != nil && p.Attempt.IsRepeated() {
 		req.Forced.MaxFiles = p.Ticket.MaxFiles // the items may be counted already
 	}

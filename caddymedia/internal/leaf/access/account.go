@@ -58,7 +58,9 @@ func (a Account) Allows(alias string) bool {
 }
 
 // May reports whether the account has a right.
-func (a Account) May(right Right) bool { return slices.Contains(a.AllRights(), right) }
+func (a Account) May(right Right) bool {
+	return slices.Contains(a.Rights, right) || len(a.Rights) == 0 && right == Upload
+}
 
 // AllRights returns the rights, sorted; Upload if none are set.
 func (a Account) AllRights() []Right {
