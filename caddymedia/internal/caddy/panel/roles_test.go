@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -141,30 +140,6 @@ func TestUploaderItems(t *testing.T) {
 				t.Errorf("changed: %t", !isChange)
 			}
 		})
-	}
-}
-
-// TestUploaderUnderWay: a change is refused if its user loses a right while its body is read.
-func TestUploaderUnderWay(t *testing.T) {
-	t.Parallel()
-	for status, may := range map[int][]string{http.StatusOK: {"replace"}, http.StatusUnauthorized: {"upload"}} {
-		s := newItemsSite(t, changed...)
-		s.panel.Uploaders = []Uploaders{{Users: []string{"bob"}, May: []string{"replace"}}}
-		secret := cookieOf(t, s, s.browser(t, "bob"))
-		body := testservice.Meanwhile("new", func() {
-			next := newLoginSite(t, itemUsers, "alice")
-			next.panel.Uploaders = []Uploaders{{Users: []string{"bob"}, May: may}}
-			s.provision(t, next.panel)
-			provisioned.Delete(s.panel)
-		})
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, "/media-admin/api/items/file/replacing/a.txt", body)
-		r.AddCookie(&http.Cookie{Name: cookieName, Value: secret})
-		r.Header.Set("If-Match", "*")
-		w := httptest.NewRecorder()
-		s.Config.Handler.ServeHTTP(w, r)
-		if w.Code != status {
-			t.Errorf("%v: %d %s, want %d", may, w.Code, w.Body, status)
-		}
 	}
 }
 

@@ -60,14 +60,18 @@ func newBench(t *testing.T) *bench {
 	for _, name := range []string{"a.txt", "sub/b.txt", "users/alice/c.txt"} {
 		b.Put(t, "file/one/"+name, name)
 	}
+	next := service.Of(b.Site.Service(t, media.Limits{})) // after a reload
 	b.Permit = &op.Permit{
 		Caller: access.Caller{Account: access.Account{APIKey: "site", Rights: access.Rights()}}, Actor: item.Actor{Account: "site"},
 		Service: service.Of(b.First), Log: slog.New(slog.DiscardHandler),
-		Next: func() (*service.Service, func()) { return service.Of(b.First), func() {} },
+		Next: func() (*service.Service, func()) { return next, func() {} },
 	}
 	b.now = b.Caller
-	b.Authenticate = func(context.Context, *service.Service) (access.Caller, *item.Failure) {
+	b.Authenticate = func(_ context.Context, running *service.Service) (access.Caller, *item.Failure) {
 		b.asked++
+		if running != next {
+			t.Error("asked is the service that the request began with")
+		}
 		return b.now, b.gone
 	}
 	b.alias, b.gone = b.Alias(item.File, "one")

@@ -285,3 +285,16 @@ func TestSettle(t *testing.T) {
 		})
 	}
 }
+
+// TestAnyContent: an alias for programs stores any bytes under any name, and no other alias does.
+func TestAnyContent(t *testing.T) {
+	t.Parallel()
+	for _, takesAnything := range []bool{true, false} {
+		alias := newAlias(t, item.DefaultAlias, onMemory(t, nil))
+		alias.Extensions[item.AnyExtension] = takesAnything
+		_, failures := uploadForm(t, newUploader(alias), file("a.pdf", "\x7fELF"))
+		if (failures == nil) != takesAnything {
+			t.Errorf("takes anything: %t: %v", takesAnything, failures)
+		}
+	}
+}

@@ -39,15 +39,9 @@ func TestDeleteItem(t *testing.T) {
 		{"item with a strange name", itemsPath + "file/exact/a%20b%252F%3F%23.txt", "", 200, ""},
 		{"image", image, "", 200, ""},
 		{"the item", one, "$TAG", 200, ""},
-		{"one of several", one, `"x" , W/"y",$TAG`, 200, ""},
 		{"another", one, `"other"`, 412, "another one"},
 		{"no quotes", one, "x", 400, "If-Match"},
 		{"missing", itemsPath + "file/one/none.txt", "", 404, "no such item"},
-		{"missing with a tag", itemsPath + "file/one/none.txt", `"x"`, 404, ""},
-		{"variant", image + ".webp", "", 404, ""},
-		{"unfinished upload", itemsPath + "file/one/@uploads/x.txt", "", 404, ""},
-		{"encoded slash", itemsPath + "file/one/sub%2Fc.txt", "", 400, ""},
-		{"unknown alias", itemsPath + "file/none/a.txt", "", 404, "unknown alias"},
 		{"storage down", itemsPath + "file/broken/a.txt", "", 503, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -453,23 +447,6 @@ func TestDeleteFolderFails(t *testing.T) {
 		if r.Status != status || status == 200 && !strings.Contains(r.Body, fmt.Sprintf(`"deleted":%d,"more":true`, number)) {
 			t.Errorf("%d %s", r.Status, r.Body)
 		}
-	}
-}
-
-// TestDeleteRevoked: a token that ends while the form is received deletes nothing.
-func TestDeleteRevoked(t *testing.T) {
-	t.Parallel()
-	s := withItems(t)
-	const form = "action=delete&filename=a.txt"
-	r := s.Request(t, http.MethodPost, itemsPath+"file/one", urlencoded+bearer, form)
-	r.Body = meanwhile(form, func() {
-		if _, err := service.Of(s.First).Issuer().Revoke(t.Context(), someKey); err != nil {
-			t.Error(err)
-		}
-	})
-	s.Unread(t, r, 401)
-	if _, ok := s.Stored(t, "file/one/a.txt"); !ok {
-		t.Error("it is deleted")
 	}
 }
 

@@ -36,7 +36,6 @@ var (
 	withItems    = testservice.WithItems
 	withItemsOn  = testservice.WithItemsOn
 	withUsers    = testservice.WithUsers
-	withVersions = testservice.WithVersions
 	sizes        = testservice.Sizes
 	run          = testservice.Run
 	file         = testservice.File

@@ -170,20 +170,3 @@ func TestHostileNames(t *testing.T) {
 		}
 	}
 }
-
-// TestHostileVariants: variants, renditions and their folders cannot be targets.
-func TestHostileVariants(t *testing.T) {
-	t.Parallel()
-	s := withItems(t)
-	s.Put(t, "img/sized/real.png", samples["png"])
-	before := s.Objects(t)
-	for body, status := range map[string]int{
-		"to=new.png.webp": 415, "copy_to=a.png.webp": 415, "to=new.png&to_alias=sized@renditions": 404, "to=new.png&to_alias=sized@thumb": 404,
-		"to=../sized@renditions/1/a.png/thumb.x.png": 400, "to=new.webp": 415,
-	} {
-		httpCase{Target: itemsPath + "image/sized/real.png", Header: urlencoded + bearer, Body: body, Status: status}.Check(t, s)
-		if !maps.Equal(s.Objects(t), before) {
-			t.Errorf("%s: stored are %q", body, slices.Sorted(maps.Keys(s.Objects(t))))
-		}
-	}
-}

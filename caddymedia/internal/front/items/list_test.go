@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -67,28 +66,6 @@ func TestItemsTotal(t *testing.T) {
 				break
 			}
 		}
-	}
-}
-
-// TestItemsPages: the pages add up to the list, and a cursor is only good for its list.
-func TestItemsPages(t *testing.T) {
-	t.Parallel()
-	s := withItems(t)
-	const list = itemsPath + "file/one?recursive=1&limit=1"
-	var got []string
-	for cursor := ""; ; {
-		page, names := s.Do(t, http.MethodGet, list+"&cursor="+cursor, bearer, "").Listed(t)
-		if got = append(got, names...); page.Next == "" {
-			break
-		}
-		if cursor = page.Next; url.QueryEscape(cursor) != cursor {
-			t.Fatalf("the cursor %s must be escaped", cursor)
-		}
-		httpCase{Target: itemsPath + "file/one?cursor=" + cursor, Header: bearer, Status: 400, Has: "cursor"}.Check(t, s)
-		httpCase{Target: itemsPath + "file/two?recursive=1&cursor=" + cursor, Header: bearer, Status: 400, Has: "cursor"}.Check(t, s)
-	}
-	if want := []string{"a.txt", "b.txt", "sub/c.txt", "sub/deep/d.txt"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

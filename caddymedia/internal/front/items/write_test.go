@@ -350,19 +350,3 @@ func TestRefusedWritesAreReported(t *testing.T) {
 	check(http.MethodPut, bearer+ifAny, "new", 409, false, false)
 	check(http.MethodPut, bearer, "new", 428, false, false)
 }
-
-// TestItemConditions: changes of an item keep all conditions.
-func TestItemConditions(t *testing.T) {
-	t.Parallel()
-	const target = itemsPath + "file/replacing/a.txt"
-	for _, condition := range []string{"If-None-Match: *", "If-None-Match: $TAG", "If-Unmodified-Since: $BEFORE"} {
-		run(t, withVersions, []httpCase{
-			{Name: "DELETE " + condition, Method: http.MethodDelete, Target: target, Header: bearer + condition, Status: 412},
-			{Name: "POST " + condition, Method: http.MethodPost, Target: target, Header: bearer + urlencoded + condition, Body: "to=b.txt", Status: 412},
-		})
-	}
-	run(t, withVersions, puts(
-		httpCase{Name: "PUT", Target: target, Header: bearer + "If-Match: *\nIf-None-Match: $TAG", Body: "x", Status: 412},
-		httpCase{Name: "PUT of another", Target: target, Header: bearer + "If-Match: *\n" + `If-None-Match: "x"`, Body: "x", Status: 200},
-	))
-}

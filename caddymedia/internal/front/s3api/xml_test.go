@@ -70,22 +70,6 @@ func TestForeignKeys(t *testing.T) {
 	}
 }
 
-// TestDeleteTheSame deletes one key 1,000 times in one request.
-func TestDeleteTheSame(t *testing.T) {
-	t.Parallel()
-	f := newFront(t, all...)
-	f.put(t, docs, "a.txt", "x")
-	f.put(t, docs, "b.txt", "x")
-	objects := slices.Repeat([]types.ObjectIdentifier{{Key: aws.String("a.txt")}}, 1000)
-	out, err := f.DeleteObjects(t.Context(), &awss3.DeleteObjectsInput{Bucket: aws.String(docs), Delete: &types.Delete{Objects: objects}})
-	if err != nil || len(out.Deleted) != 1000 || len(out.Errors) != 0 {
-		t.Errorf("%d deleted, errors %+v, %v", len(out.Deleted), out.Errors, err)
-	}
-	if got := f.names(t, docs); !slices.Equal(got, []string{"b.txt"}) {
-		t.Errorf("left: %q", got)
-	}
-}
-
 // TestHostileXML: a body that is no XML of its operation changes nothing.
 func TestHostileXML(t *testing.T) {
 	t.Parallel()

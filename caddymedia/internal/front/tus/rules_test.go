@@ -21,26 +21,20 @@ import (
 // the status and the JSON of a form.
 func TestRefusedAtCreation(t *testing.T) {
 	t.Parallel()
-	long := strings.Repeat("a", 1021) + ".txt"
 	for _, c := range []struct {
 		name, path, pairs string
 		status            int
 		has, file         string
 	}{
 		{"extension", resumablePath, metadata("filename", "a.exe"), 415, "", "a.exe"},
-		{"restricted extension", resumablePath, metadata("filename", "a.php.txt"), 415, "php", "a.php.txt"},
-		{"no extension", resumablePath, metadata("filename", "a"), 415, "", "a"},
 		{"extension of the other kind", imagesPath, metadata("filename", "a.txt"), 415, "", "a.txt"},
 		{"folder instead of a name", resumablePath, metadata("filename", "a.txt/"), 400, "no filename", ""},
 		{"control character", resumablePath, metadata("filename", "a\x00.txt", "alias", "exact"), 400, "", "a\x00.txt"},
 		{"line break", resumablePath, metadata("filename", "a\r\nX: y.txt", "alias", "exact"), 400, "", "a\r\nX: y.txt"},
 		{"no UTF-8", resumablePath, metadata("filename", "a.txt", "sub_folder", "a\xff"), 400, "", ""},
 		{"extension behind an encoding", resumablePath, metadata("filename", "=?utf-8?B?YS5waHAudHh0?="), 415, "php", "a.php.txt"},
-		{"long name", resumablePath, metadata("filename", long), 400, "", long},
 		{"unknown alias", resumablePath, metadata("filename", "a.txt", "alias", "none"), 400, "none", ""},
 		{"long alias", resumablePath, metadata("filename", "a.txt", "alias", strings.Repeat("a", 4000)), 400, "", ""},
-		{"sub folder outside", resumablePath, metadata("filename", "a.txt", "sub_folder", "../b"), 400, "", ""},
-		{"deep sub folder", resumablePath, metadata("filename", "a.txt", "sub_folder", strings.Repeat("a/", 17)), 400, "", ""},
 		{"size", resumablePath, metadata("filename", "a.txt", "alias", "small"), 413, "10", "a.txt"},
 		{"rights", resumablePath + "#", metadata("filename", "a.txt", "alias", "one"), 403, "one", ""},
 		{"name that is not sanitised away", resumablePath, metadata("name", ".txt"), 415, "", ".txt"},

@@ -1,11 +1,8 @@
 package uploads_test
 
 import (
-	"bytes"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -41,29 +38,6 @@ func TestMaxUploadTime(t *testing.T) {
 	got := s.Upload(t, s.Token(t), io.MultiReader(strings.NewReader(body[:strings.Index(body, "text")]), testservice.Endless{}))
 	if got.Status != http.StatusBadRequest || !strings.Contains(got.Body, "longer than 30ms") {
 		t.Errorf("%+v", got)
-	}
-}
-
-// TestMaxUploadTimeOfSilence: an upload that sends nothing more is ended.
-func TestMaxUploadTimeOfSilence(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, media.Limits{MaxUploadTime: options.Duration(30 * time.Millisecond)})
-	token := s.Token(t)
-	server := httptest.NewServer(s.Handler)
-	defer server.Close()
-	conn, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_, err = io.WriteString(conn, "POST /api/upload/file?alias=one HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\nContent-Type: "+
-		multipartType+"\r\nAuthorization: Bearer "+token+"\r\n\r\n--x\r\n")
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := io.ReadAll(conn)
-	if err != nil || !bytes.HasPrefix(answer, []byte("HTTP/1.1 400")) {
-		t.Errorf("%s %v", answer, err)
 	}
 }
 

@@ -108,16 +108,6 @@ func TestUploadFields(t *testing.T) {
 	})
 }
 
-// TestSeveralFailures: every failing file is named as submitted, in the order sent. The status is
-// the highest of theirs. The good files are not stored.
-func TestSeveralFailures(t *testing.T) {
-	t.Parallel()
-	uploadCase{
-		Parts:  []part{file("big.jpg", jpegPicture), file("a.gif", gifPicture), file(`Ü "1".png`, gifPicture), field("alias", "tiny")},
-		Status: 415, Want: []string{"big.jpg", `Ü "1".png`},
-	}.Image().Check(t, aSite(t))
-}
-
 // TestRestrictedExtensions: they are refused at every endpoint, wherever the alias is named.
 func TestRestrictedExtensions(t *testing.T) {
 	t.Parallel()
