@@ -111,6 +111,8 @@ func (u *Upload) Finish(ctx context.Context, f Finishing) item.Failures {
 		}
 	} else if err := u.record(ctx, outcomeOf(item, failures)); err != nil {
 		failures = failuresOf(err)
+	} else if failures == nil && u.Outcome.Stored == item.Filename { // not that of another process
+		u.Item = &item
 	}
 	a.store.CountRefused(ctx, f.Ticket, failures)
 	return failures

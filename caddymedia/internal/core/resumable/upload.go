@@ -23,6 +23,8 @@ type Upload struct {
 
 	// Outcome of a finished upload; nil before.
 	Outcome *Outcome
+	// Item is the item that [Upload.Finish] has just stored; nil if it was stored before.
+	Item *upload.Item
 	// Sums are the checksums of a part of a multipart upload by their names, in base64, see
 	// [Upload.CompletePart].
 	Sums map[string]string

@@ -117,8 +117,11 @@ func (s *Service) TerminateUpload(ctx context.Context, u *resumable.Upload, acto
 // ItemOf returns the item of a finished upload, and false if it was refused.
 func (s *Service) ItemOf(u *resumable.Upload, baseURL string) (upload.Item, bool) {
 	o := u.Outcome
-	if o == nil || o.Stored == "" {
+	switch {
+	case o == nil || o.Stored == "":
 		return upload.Item{}, false
+	case u.Item != nil:
+		return *u.Item, true
 	}
 	item := upload.Item{Filename: o.Stored, Size: u.Length}
 	alias, ok := s.Alias(u.ItemKind(), u.Alias)

@@ -169,6 +169,9 @@ func (q *request) finish(
 			q.Log.Warn("removing the parts of a completed multipart upload", "error", err)
 		}
 	}
+	if u.Item != nil {
+		return u.Item.Info, nil
+	}
 	return q.stat(q.alias, u.Outcome.Stored)
 }
 
