@@ -119,6 +119,7 @@ func TestCaches(t *testing.T) {
 		"far": {"driver": {"name": "foreign"}, "cache": {"folder": "$ROOT", "max_size": %d}},
 		"near": {"driver": {"name": "local", "root": "$ROOT/near"}}
 	}, "image_aliases": {"content": {"storage": "far"}}}`
+	loaded := time.Now()
 	root := load(t, fmt.Sprintf(app, 1<<30))
 	running := func() *plugin.App {
 		a, err := plugin.Active()
@@ -159,12 +160,22 @@ func TestCaches(t *testing.T) {
 		}
 		return caches
 	}
+	checked := func() { // a check writes to the folder of a storage too
+		t.Helper()
+		for _, name := range []string{"far", "near"} {
+			for !running().Service().Health()[name].Checked.After(loaded) {
+				time.Sleep(time.Millisecond)
+			}
+		}
+	}
 	read()
 	caches := written()
 	want("after a miss", caches["far"], cacheAnswer{Entries: 2, Bytes: 1, MaxSize: 1 << 30, Misses: 1, InUse: true})
 	if len(caches) != 1 {
 		t.Errorf("caches %v, want only that of far", caches)
 	}
+	checked()
+	loaded = time.Now()
 	config := strings.ReplaceAll(fmt.Sprintf(app, 1<<29), "$ROOT", root)
 	config = strings.Replace(config, "{", `{"tokens": {"store": "memory"}, `, 1)
 	if err := caddy.Load([]byte(`{"admin": {"disabled": true, "config": {"persist": false}}, "apps": {"media": `+config+`}}`), true); err != nil {
@@ -176,5 +187,6 @@ func TestCaches(t *testing.T) {
 	want("emptied", emptied, cacheAnswer{MaxSize: 1 << 29, Hits: 1, Misses: 1, InUse: true})
 	read()
 	written() // nothing is written while the test ends
+	checked()
 	wantError(t, ask(t, New(), http.MethodDelete, "/caches/near", ""), http.StatusNotFound, "no storage \"near\" with a cache")
 }
