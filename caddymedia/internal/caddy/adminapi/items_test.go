@@ -131,7 +131,7 @@ func TestFactsUnsigned(t *testing.T) {
 // TestPreviewRefused: a preview that is not served is refused in words.
 func TestPreviewRefused(t *testing.T) {
 	root := load(t, `{"storages": {"main": {"driver": {"name": "local", "root": "$ROOT"}}, "down": {"driver": {"name": "foreign", "fault": "unavailable", "word": "hidden word"}}},
-		"image_aliases": {"photos": {"storage": "main"}, "away": {"storage": "down"}}, "limits": {"image_workers": 1, "image_wait": "100ms"}}`)
+		"image_aliases": {"photos": {"storage": "main"}, "away": {"storage": "down"}}}`)
 	files(t, root+"/img/photos", "damaged.png")
 	panel, _ := zipSite(t)
 	refused := func(address string, status int, text string) {
@@ -145,6 +145,13 @@ func TestPreviewRefused(t *testing.T) {
 	refused("photos/none.png", http.StatusNotFound, "no such item")
 	refused("photos/damaged.png?thumbnail=1", http.StatusUnsupportedMediaType, "decoded")
 	refused("away/a.png", http.StatusServiceUnavailable, ". ")
+}
+
+// TestPreviewBusy: a preview that must be made waits for a worker for a bounded time.
+func TestPreviewBusy(t *testing.T) {
+	root := load(t, `{"storages": {"main": {"driver": {"name": "local", "root": "$ROOT"}}},
+		"image_aliases": {"photos": {"storage": "main"}}, "limits": {"image_workers": 1, "image_wait": "100ms"}}`)
+	panel, _ := zipSite(t)
 	app, err := plugin.Active()
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +164,8 @@ func TestPreviewRefused(t *testing.T) {
 		defer leave()
 	}
 	files(t, root+"/img/photos", "waiting.png")
-	refused("photos/waiting.png?thumbnail=1", http.StatusServiceUnavailable, "Too many images")
+	w := ask(t, panel, http.MethodGet, "/preview/img/photos/waiting.png?thumbnail=1", "")
+	wantError(t, w, http.StatusServiceUnavailable, "Too many images")
 }
 
 // twoUploads is a configuration with a storage that works and one that fails.
