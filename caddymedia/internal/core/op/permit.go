@@ -22,8 +22,8 @@ import (
 // address with a part of its rights.
 type Permit struct {
 	access.Caller
-	// Refused says why the caller, or its request, is refused; nil if it is not. Then no operation does
-	// anything.
+	// Refused says why the caller, or its request, is refused; nil if it is not. Then no operation
+	// does anything.
 	Refused *item.Failure
 	// Actor is the caller as it is recorded, and as it shares what is bounded.
 	Actor item.Actor

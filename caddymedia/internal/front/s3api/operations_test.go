@@ -320,12 +320,12 @@ func TestRefusedObjects(t *testing.T) {
 		c.FileAliases["broken"] = &media.FileAlias{AliasOptions: testservice.On("down")}
 	})
 	for name, tt := range map[string]struct{ bucket, key, text, want string }{
-		"sanitized":               {"file-content", "A B.txt", "x", "InvalidRequest"},
-		"too long":                {docs, strings.Repeat("x", 1025), "x", "InvalidRequest"},
-		"storage down":            {"file-broken", "a.txt", "x", "SlowDown"},
-		"no bucket":               {"file-nothing", "a.txt", "x", "NoSuchBucket"},
-		"no kind":                 {"nothing", "a.txt", "x", "NoSuchBucket"},
-		"folder with bytes":       {docs, "a/", "x", "InvalidRequest"},
+		"sanitized":         {"file-content", "A B.txt", "x", "InvalidRequest"},
+		"too long":          {docs, strings.Repeat("x", 1025), "x", "InvalidRequest"},
+		"storage down":      {"file-broken", "a.txt", "x", "SlowDown"},
+		"no bucket":         {"file-nothing", "a.txt", "x", "NoSuchBucket"},
+		"no kind":           {"nothing", "a.txt", "x", "NoSuchBucket"},
+		"folder with bytes": {docs, "a/", "x", "InvalidRequest"},
 	} {
 		_, err := f.PutObject(t.Context(), &awss3.PutObjectInput{Bucket: &tt.bucket, Key: &tt.key, Body: strings.NewReader(tt.text)})
 		wantCode(t, name, err, tt.want)
