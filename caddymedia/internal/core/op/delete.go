@@ -37,7 +37,7 @@ var ErrNoFolder = item.Failf(item.Missing, upload.NoFolder)
 func (p *Permit) Delete(ctx context.Context, alias *item.Alias, filename string, matches Matches) error {
 	err := fs.ErrNotExist
 	failure := p.NeedOne(access.Delete)
-	if failure == nil && p.mayBeItem(alias, filename) {
+	if failure == nil && p.MayBeItem(alias, filename) {
 		if failure = p.Keep(ctx, alias.Name); failure == nil {
 			return p.delete(ctx, alias, filename, matches, false)
 		}
@@ -49,8 +49,8 @@ func (p *Permit) Delete(ctx context.Context, alias *item.Alias, filename string,
 	return err
 }
 
-// mayBeItem reports whether a filename may be that of an item that the caller may know.
-func (p *Permit) mayBeItem(alias *item.Alias, filename string) bool {
+// MayBeItem reports whether a filename may be that of an item that the caller may know.
+func (p *Permit) MayBeItem(alias *item.Alias, filename string) bool {
 	return alias.MayBeItem(filename) && p.Account.Covers(filename)
 }
 
@@ -91,6 +91,19 @@ func (p *Permit) DeleteMarker(ctx context.Context, alias *item.Alias, folder str
 		return item.ErrOther
 	}
 	return item.Remove(ctx, alias.Storage, key)
+}
+
+// Distinct returns the first of equal items of a request, in their order, and the index there of
+// each.
+func Distinct[T comparable](all []T) (distinct []T, at map[T]int) {
+	at = make(map[T]int, len(all))
+	for _, one := range all {
+		if _, isKnown := at[one]; !isKnown {
+			at[one] = len(distinct)
+			distinct = append(distinct, one)
+		}
+	}
+	return distinct, at
 }
 
 // Set are items of an alias that are deleted by one request.
@@ -150,7 +163,7 @@ func (p *Permit) deleteOf(ctx context.Context, alias *item.Alias, one InSet) err
 		return ctx.Err()
 	case one.IsMarker:
 		return p.DeleteMarker(ctx, alias, one.Filename, one.Matches)
-	case !p.mayBeItem(alias, one.Filename):
+	case !p.MayBeItem(alias, one.Filename):
 		return fs.ErrNotExist
 	}
 	return p.delete(ctx, alias, one.Filename, one.Matches, true)

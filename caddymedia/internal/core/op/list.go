@@ -56,7 +56,7 @@ func (p *Permit) Stat(ctx context.Context, alias *item.Alias, filename, baseURL 
 
 // Stored is [Permit.Stat] for an item that the caller has stored, who needs no right to see it.
 func (p *Permit) Stored(ctx context.Context, alias *item.Alias, filename string, hasFacts bool, baseURL string) (Listed, error) {
-	if !p.mayBeItem(alias, filename) {
+	if !p.MayBeItem(alias, filename) {
 		return Listed{}, fs.ErrNotExist
 	}
 	info, err := alias.Storage.Stat(ctx, alias.Key(filename))

@@ -239,7 +239,7 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestLostRightTellsNothing: a caller who has lost a right does not learn whether an item is there.
+// TestLostRightTellsNothing: a caller without the right any more does not learn which items exist.
 func TestLostRightTellsNothing(t *testing.T) {
 	t.Parallel()
 	for _, o := range operations {

@@ -39,7 +39,7 @@ func (p *Permit) Transfer(ctx context.Context, m Move) ([]upload.Item, item.Fail
 		From:    m.From, Filename: m.Filename, To: m.To, Exact: m.Exact, New: m.New, Copy: m.Copy, Matches: m.Matches,
 	}
 	_, failure := p.CheckAgain(ctx, m.ToAlias.Kind, rights, m.ToAlias.Name, m.From.Name)
-	if failure == nil && !p.mayBeItem(m.From, m.Filename) {
+	if failure == nil && !p.MayBeItem(m.From, m.Filename) {
 		failure = item.OperationFailure("", fs.ErrNotExist)
 		failure.Filename = m.Filename
 	}

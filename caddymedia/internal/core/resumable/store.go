@@ -234,7 +234,7 @@ const (
 type openCount struct {
 	uploads, bytes queue.Held
 	last           string // the group of the last ID
-	group          string // that of the multipart upload of a part or of a final upload; empty for others
+	group          string // that of the multipart upload of a part; empty for others
 	numbers        int    // of the group, but for that of a new part
 	number         string // the last one of them
 }

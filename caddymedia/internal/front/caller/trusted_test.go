@@ -327,8 +327,7 @@ func TestUserConfirmed(t *testing.T) {
 	}
 }
 
-// TestUserReplay: an answer that was kept is not sent again to a user who has another folder by
-// now.
+// TestUserReplay: a kept answer is not sent again to a user with another folder.
 func TestUserReplay(t *testing.T) {
 	t.Parallel()
 	s := withUsers(t)

@@ -113,26 +113,29 @@ func setProblem(alias *item.Alias, form url.Values) string {
 // deleteNames deletes items and responds with the outcome of each. One that is named twice is
 // deleted by the first name.
 func (q *itemsRequest) deleteNames(ctx context.Context, names []string) error {
-	set := op.Set{Alias: q.alias}
-	at := map[string]int{}
-	answer := setAnswer{Success: true, Result: make([]setResult, len(names))}
-	for i, filename := range names {
-		answer.Result[i] = setResult{Filename: filename, Message: "the item is named twice"}
-		if _, isTwice := at[filename]; !isTwice {
-			at[filename] = i
-			set.Items = append(set.Items, op.InSet{Filename: filename})
-		}
+	distinct, at := op.Distinct(names)
+	set := op.Set{Alias: q.alias, Items: make([]op.InSet, len(distinct))}
+	for i, filename := range distinct {
+		set.Items[i].Filename = filename
 	}
 	outcomes, failure := q.permit.DeleteSet(ctx, set)
 	if failure != nil {
 		return q.failed(ctx, failure)
 	}
 	q.BoundAnswer(q.w)
-	for i, err := range outcomes {
-		result := &answer.Result[at[set.Items[i].Filename]]
-		result.Deleted, result.Message = err == nil, ""
-		if err != nil {
-			result.Message = item.OperationFailure("delete the item", err).Message
+	answer := setAnswer{Success: true, Result: make([]setResult, len(names))}
+	for i, filename := range names {
+		result := &answer.Result[i]
+		result.Filename = filename
+		first, isFirst := at[filename]
+		delete(at, filename)
+		switch {
+		case !isFirst:
+			result.Message = "the item is named twice"
+		case outcomes[first] == nil:
+			result.Deleted = true
+		default:
+			result.Message = item.OperationFailure("delete the item", outcomes[first]).Message
 		}
 	}
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, answer)

@@ -45,11 +45,7 @@ func sign(g *caller.Gate, running *service.Service, w http.ResponseWriter, r *ht
 		return caller.RefuseForm(running, w, r, signEndpoint, http.StatusMethodNotAllowed, "use POST")
 	}
 	p := g.Permit(running, r, item.OriginHTTP, accounts(g, w, r))
-	failure := p.Refused
-	if failure == nil {
-		failure = p.NeedOne(access.Sign)
-	}
-	if failure != nil {
+	if failure := p.NeedOne(access.Sign); failure != nil {
 		return signRefused(running, w, r, caller.Refused(failure))
 	}
 	leave, refused := p.EnterQueue(r.Context(), w, service.OtherCall, signForm.Memory(r))

@@ -80,7 +80,7 @@ func (q *itemsRequest) body() (body io.Reader, stop func(), failure *item.Failur
 
 // stored returns the object of the item of the address; the zero Info if there is none.
 func (q *itemsRequest) stored(ctx context.Context) (storagedrivers.Info, error) {
-	if !q.alias.MayBeItem(q.address.Filename) || !q.permit.Account.Covers(q.address.Filename) {
+	if !q.permit.MayBeItem(q.alias, q.address.Filename) {
 		return storagedrivers.Info{}, fs.ErrNotExist
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxListTime)

@@ -289,12 +289,10 @@ func (q *request) deleteObjects() *Error {
 	if len(sent.Objects) > op.MaxSet || len(sent.Objects) == 0 {
 		return errorOf(malformedXML, "there are no keys, or more than 1,000")
 	}
-	set, at := op.Set{Alias: q.alias, MayMiss: true}, map[deletedObject]int{} // S3 says the same of an object that is not there
-	for _, object := range sent.Objects {
-		if _, isTwice := at[object]; !isTwice {
-			at[object] = len(set.Items)
-			set.Items = append(set.Items, q.inSet(object))
-		}
+	distinct, at := op.Distinct(sent.Objects)
+	set := op.Set{Alias: q.alias, MayMiss: true} // S3 says the same of an object that is not there
+	for _, object := range distinct {
+		set.Items = append(set.Items, q.inSet(object))
 	}
 	outcomes, failure := q.permit.DeleteSet(q.ctx, set)
 	if failure != nil {
