@@ -2,6 +2,7 @@ package storagedrivers
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,6 +28,11 @@ type Change struct {
 	// Follows is true if the object is made from that of the change before it: it is stored later, and
 	// its ModTime is not before that of the other one.
 	Follows bool
+	// Keeps is true if the object is the one that the next change replaces or removes, of
+	// [Storage.StageKept]. It is stored first, with CreateOnly. If the next change is made and the
+	// commit fails, the object under its key is brought back from this one. If that fails, or if it is
+	// not known whether the change will be made, this one stays.
+	Keeps bool
 }
 
 // ExistsError is the error of a commit whose keys are taken. It matches fs.ErrExist.
@@ -133,6 +139,9 @@ func (s *Storage) validate(changes []Change) (repeated []int, err error) {
 				return nil, fmt.Errorf("%w: %T", errForeign, c.Staged)
 			}
 		}
+		if c.Keeps && (c.Staged == nil || c.Options.Mode != CreateOnly || i == len(changes)-1) {
+			return nil, fmt.Errorf("%q keeps no object, or is not stored with CreateOnly", c.Key)
+		}
 		if c.Follows && (c.Options.Mode != Overwrite || i == 0 || changes[i-1].Staged == nil) {
 			return nil, fmt.Errorf("%q follows no object, or is not stored with Overwrite", c.Key)
 		}
@@ -210,6 +219,7 @@ func (s *Storage) together(ctx context.Context, stager Stager, op, key string, c
 
 // outcome is what became of a change.
 type outcome struct {
+	begun    bool
 	made     bool
 	info     Info // zero for a removal
 	replaced bool // an object had the key before
@@ -220,13 +230,14 @@ type outcome struct {
 func (s *Storage) inSteps(ctx context.Context, changes []Change) ([]Info, error) {
 	outcomes, infos := make([]outcome, len(changes)), make([]Info, len(changes))
 	for _, step := range steps(changes) {
-		errs := sideBySide(ctx, changes, step, func(i int) (err error) {
+		errs := sideBySide(ctx, changes, step, func(i int) error {
 			c := changes[i]
 			if c.Follows && infos[i-1].ModTime.After(c.Options.NotBefore) {
 				c.Options.NotBefore = infos[i-1].ModTime
 			}
-			outcomes[i], err = s.change(ctx, c)
-			infos[i] = outcomes[i].info
+			made, err := s.change(ctx, c)
+			made.begun = true
+			outcomes[i], infos[i] = made, made.info
 			return err
 		})
 		if len(errs) > 0 {
@@ -307,18 +318,10 @@ func (s *Storage) change(ctx context.Context, c Change) (outcome, error) {
 		return s.removal(ctx, c)
 	}
 	st := c.Staged.(*staged) //nolint:forcetypeassert // validated
-	inner := st.inner
-	if from, ok := inner.(*original); ok {
-		c.Options.Source = &from.info
-		made, err := s.store(ctx, "copy", c, func(ctx context.Context) (Info, error) {
-			return s.send(ctx, c.Key, from, c.Options)
-		})
-		if !errors.Is(err, errors.ErrUnsupported) || from.spooled < from.info.Size {
-			return made, err
-		}
-		c.Options.Source, inner = nil, &from.spool
+	if from, ok := st.inner.(*original); ok {
+		return s.store(s.withProgress(ctx), "copy", c, func(ctx context.Context) (Info, error) { return from.send(ctx, c) })
 	}
-	bytes, early := inner.(*spool).reader(), st.early //nolint:forcetypeassert // the driver is no Stager
+	bytes, early := st.inner.(*spool).reader(), st.early //nolint:forcetypeassert // the driver is no Stager
 	if !early.serves(c) {
 		early.abandon()
 		early = nil
@@ -408,6 +411,16 @@ func (s *Storage) failed(ctx context.Context, changes []Change, outcomes []outco
 	}
 	var created []int
 	for i, one := range outcomes {
+		if isKept := i > 0 && changes[i-1].Keeps && one.begun; isKept {
+			if one.made {
+				err := s.bringBack(after, changes[i], one, outcomes[i-1].info)
+				if err == nil {
+					continue
+				}
+				result.Undo = errors.Join(result.Undo, err)
+			}
+			created = slices.DeleteFunc(created, func(created int) bool { return created == i-1 })
+		}
 		switch {
 		case one.made && one.replaced:
 			result.Replaced = append(result.Replaced, i)
@@ -434,6 +447,24 @@ func (s *Storage) failed(ctx context.Context, changes []Change, outcomes []outco
 		return result
 	}
 	return s.taken(after, changes, slices.Collect(maps.Keys(errs)))
+}
+
+// bringBack stores the kept object again under the key of a change, unless another writer has
+// changed that since.
+func (s *Storage) bringBack(ctx context.Context, c Change, made outcome, kept Info) error {
+	if LeaseLost(ctx) {
+		return errLeaseLost
+	}
+	staged, err := s.StageKept(ctx, kept)
+	if err != nil {
+		return err
+	}
+	c.Staged, c.Options.ID, c.Options.IfMatch, c.Options.Mode = staged, rand.Text(), made.info.ETag, Overwrite
+	if made.info == (Info{}) {
+		c.Options.Mode = CreateOnly // it was removed
+	}
+	_, err = s.change(ctx, c)
+	return errors.Join(err, staged.Close())
 }
 
 var errLeaseLost = errors.New("the lease is lost")

@@ -34,20 +34,68 @@ func (s *Storage) StageCopy(ctx context.Context, source Info) (Staged, error) {
 	case !s.Features().Copies:
 		err = s.wrap(op, source.Key, errors.ErrUnsupported)
 	case stages:
-		ctx, o := s.begin(ctx, op, source.Key)
-		note(ctx, attribute.Int64("media.size", source.Size))
-		err = o.end(s.admitted(ctx, op, func(ctx context.Context) (err error) {
-			st.inner, err = stager.StageCopy(ctx, source)
-			return blamed(ctx, err)
-		}))
+		st.inner, err = s.stageSource(ctx, source, stager.StageCopy)
 	default:
-		st.inner = &original{ctx: WithoutCache(ctx), storage: s, info: source, spool: spool{dir: s.opts.SpoolDir}}
+		st.inner = s.newOriginal(ctx, source)
 	}
 	if err != nil {
 		_ = s.references.Release() // the first error counts
 		return nil, err
 	}
 	return st, nil
+}
+
+// stageSource stages what stage makes of an object.
+func (s *Storage) stageSource(
+	ctx context.Context, source Info, stage func(context.Context, Info) (Staged, error),
+) (made Staged, err error) {
+	const op = "copy"
+	ctx, o := s.begin(ctx, op, source.Key)
+	note(ctx, attribute.Int64("media.size", source.Size))
+	err = o.end(s.admitted(ctx, op, func(ctx context.Context) (err error) {
+		made, err = stage(ctx, source)
+		return blamed(ctx, err)
+	}))
+	return made, err
+}
+
+func (s *Storage) newOriginal(ctx context.Context, source Info) *original {
+	return &original{ctx: WithoutCache(ctx), storage: s, info: source, spool: spool{dir: s.opts.SpoolDir}}
+}
+
+// maxKept is the size in bytes of the largest object that is kept by reading and sending it.
+const maxKept = 1 << 30
+
+// StageKept stages an object that is about to be replaced or removed, the Info of one of this
+// storage, so that [Change.Keeps] can store it under another key. It costs as little as the backend
+// allows: a second name ([Linker]), a copy within the backend, or a copy through this process. Its
+// ModTime may be that of source.
+//
+// If source is missing or is another generation, the error of StageKept or Commit is [ErrChanged].
+// An object of more than 1 GiB that the backend cannot copy is [ErrUnkept].
+func (s *Storage) StageKept(ctx context.Context, source Info) (Staged, error) {
+	if linker, ok := s.driver.(Linker); ok {
+		if !s.references.Acquire() {
+			return nil, s.wrap("copy", source.Key, ErrClosed)
+		}
+		inner, err := s.stageSource(ctx, source, linker.StageLink)
+		if err == nil {
+			return &staged{storage: s, size: source.Size, inner: inner}, nil
+		}
+		_ = s.references.Release() // the first error counts
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return nil, err
+		}
+	}
+	if _, stages := s.driver.(Stager); stages {
+		return s.StageCopy(ctx, source)
+	}
+	if !s.references.Acquire() {
+		return nil, s.wrap("copy", source.Key, ErrClosed)
+	}
+	kept := s.newOriginal(ctx, source)
+	kept.keeps = true
+	return &staged{storage: s, size: source.Size, inner: kept}, nil
 }
 
 // original is the Staged of an object that a driver copies by [PutOptions.Source]. Its bytes are
@@ -59,10 +107,37 @@ type original struct {
 	spool   spool
 	spooled int64 // its size
 	offset  int64 // of the next Read
+	keeps   bool  // it is read if the backend cannot copy it
 }
 
 // originalHead is how many bytes of an original are read at first. Many checks need no more.
 const originalHead = 64 << 10
+
+// send stores the object under the key of a change by the driver's put. It is copied within the
+// backend if that can, and otherwise sent, if its bytes were read or may be.
+func (o *original) send(ctx context.Context, c Change) (Info, error) {
+	err := errors.ErrUnsupported
+	if o.storage.Features().Copies {
+		var info Info
+		c.Options.Source = &o.info
+		if info, err = o.storage.send(ctx, c.Key, o, c.Options); !errors.Is(err, errors.ErrUnsupported) {
+			return info, err
+		}
+	}
+	switch {
+	case o.spooled == o.info.Size:
+	case !o.keeps:
+		return Info{}, err
+	case o.info.Size > maxKept:
+		return Info{}, ErrUnkept
+	default:
+		if err := o.fetch(o.info.Size); err != nil {
+			return Info{}, err
+		}
+	}
+	c.Options.Source = nil
+	return o.storage.send(ctx, c.Key, o.spool.reader(), c.Options)
+}
 
 // Write fails.
 func (o *original) Write([]byte) (int, error) {

@@ -10,8 +10,8 @@
 // An author of a driver implements [Config] and [Driver]. The driver stores, opens, lists and
 // deletes objects under keys. Begin with the package memory, which is the shortest driver, and with
 // the suite in drivertest, which every driver passes. The suite tests the rules in the comments
-// here, and no others. [Stager], [Appender], [Presigner], [Sweeper] and [SpaceReporter] are
-// optional for a Driver, [Limited] and [HostKeyer] for a Config. [Features] say which options a
+// here, and no others. [Stager], [Linker], [Appender], [Presigner], [Sweeper] and [SpaceReporter]
+// are optional for a Driver, [Limited] and [HostKeyer] for a Config. [Features] say which options a
 // driver heeds.
 package storagedrivers
 
@@ -102,6 +102,16 @@ type Stager interface {
 	// since. If some changes can neither be undone nor completed, the error is a *[CommitError] that
 	// names them.
 	Commit(ctx context.Context, changes []Change) ([]Info, error)
+}
+
+// A Linker is a [Stager] that can give an object a second key without copying its bytes.
+type Linker interface {
+	// StageLink returns a staged object that is source itself, the Info of an object of this driver.
+	// Its commit with [CreateOnly] adds a key, and leaves the other one. Both objects have one ModTime
+	// and one ETag, and what replaces or removes one of them leaves the other as it is. Writing to it
+	// is not allowed. If source is missing or is another generation by now, the error is [ErrChanged].
+	// If the backend cannot link it, the error is [errors.ErrUnsupported].
+	StageLink(ctx context.Context, source Info) (Staged, error)
 }
 
 // Staged is an object before its commit. It is written first, then read and sought, then committed

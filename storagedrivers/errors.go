@@ -34,6 +34,9 @@ var (
 	// ErrPanic means that a driver has panicked. Whether it has carried out the operation is not
 	// known.
 	ErrPanic = guard.ErrPanic
+	// ErrUnkept means that an object is too large to be kept by a copy through this process, see
+	// [Storage.StageKept].
+	ErrUnkept = errors.New("too large to be kept")
 	// ErrSizeMismatch means that a stored object is not as long as its source.
 	ErrSizeMismatch = errors.New("stored size differs from what was sent")
 )

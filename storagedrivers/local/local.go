@@ -314,6 +314,7 @@ func etagOf(inode uint64, modTime time.Time, size int64) string {
 var (
 	_ storagedrivers.Driver        = (*Driver)(nil)
 	_ storagedrivers.Stager        = (*Driver)(nil)
+	_ storagedrivers.Linker        = (*Driver)(nil)
 	_ storagedrivers.Sweeper       = (*Driver)(nil)
 	_ storagedrivers.SpaceReporter = (*Driver)(nil)
 	_ storagedrivers.Appender      = (*Driver)(nil)

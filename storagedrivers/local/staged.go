@@ -28,7 +28,7 @@ type staged struct {
 	stamped  bool // written, with the time of its commit
 	sealed   bool // and on the disk
 
-	adopted bool // see [appended.Adopt]
+	adopted bool // an object has the bytes too, see [appended.Adopt] and [Driver.StageLink]
 }
 
 // writeBehind is how much is written before the disk is asked to start writing it, so that the sync
@@ -133,6 +133,49 @@ func (st *staged) copyFrom(ctx context.Context, file *os.File, source storagedri
 	return same()
 }
 
+// StageLink stages a further name of an object, link(2).
+func (d *Driver) StageLink(ctx context.Context, source storagedrivers.Info) (storagedrivers.Staged, error) {
+	f, err := d.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	st := &staged{folder: f, size: source.Size, failures: f.shared.failures(), stamped: true, sealed: true, adopted: true}
+	if err := st.link(source); err != nil {
+		f.release()
+		return nil, err
+	}
+	return st, nil
+}
+
+// link gives an object a name in the scratch folder, unless it is another one than source.
+func (st *staged) link(source storagedrivers.Info) (err error) {
+	root := st.folder.root
+	if st.temp, err = st.folder.scratchName(); err != nil {
+		return err
+	}
+	switch err := root.Link(source.Key, st.temp); {
+	case err == nil:
+	case errors.Is(mapReadError(err), fs.ErrNotExist):
+		return fmt.Errorf("%w: %w", storagedrivers.ErrChanged, err)
+	default: // not on this file system, or not any more of this file
+		return fmt.Errorf("linking: %w: %w", errors.ErrUnsupported, err)
+	}
+	stat, err := root.Lstat(st.temp)
+	switch {
+	case err != nil:
+	case !stat.Mode().IsRegular(): // of a link, whose target may be anywhere
+		err = errors.ErrUnsupported
+	case !newInfo(source.Key, stat).Same(source):
+		err = storagedrivers.ErrChanged
+	default:
+		st.file, err = root.Open(st.temp)
+	}
+	if err != nil {
+		return errors.Join(mapError(err), root.Remove(st.temp))
+	}
+	return nil
+}
+
 const copyBuffer = 256 << 10
 
 // Put stages r and commits it.
@@ -173,7 +216,7 @@ func copyAll(ctx context.Context, w io.Writer, r io.Reader) error {
 
 func (st *staged) Write(p []byte) (int, error) {
 	if st.adopted {
-		return 0, fmt.Errorf("writing to an adopted object: %w", errors.ErrUnsupported)
+		return 0, fmt.Errorf("writing to a stored object: %w", errors.ErrUnsupported)
 	}
 	st.reserve(int64(len(p)))
 	n, err := st.file.Write(p)
