@@ -29,9 +29,14 @@ type AliasOptions struct {
 
 	// The folder of the items in the storage. The folders of two aliases must not overlap, also if
 	// their storages use the same bucket, host or folder. `/` is the root of the storage. Names that
-	// end in `@renditions` are reserved. Default: `img/<alias>` or `file/<alias>`, as in the public
+	// end in `@renditions` or `@trash` are reserved. Default: `img/<alias>` or `file/<alias>`, as in the public
 	// address.
 	Prefix string `json:"prefix,omitempty" example:"img/photos"`
+
+	// How long items that are deleted or replaced can be had back, from `1m` to `3650d`, or `off`. They
+	// are kept in the same storage, in the folder `<prefix>@trash`, so that the `prefix` cannot be `/`,
+	// and take its space until then. A shorter time counts at once. Default: the `trash` of the app.
+	Trash string `json:"trash,omitempty" option:"common" example:"14d"`
 
 	// The start of the public addresses of this alias. Without it, a panel on a host of its own shows
 	// addresses of that host, which are no items. Default: the `cdn_base` of the app.
@@ -192,6 +197,9 @@ func (o *AliasOptions) Check() error {
 	if o.Prefix == "" {
 		return nil
 	}
+	if _, err := parseTrash(o.Trash); err != nil {
+		return err
+	}
 	_, err := cleanPrefix(o.Prefix)
 	return err
 }
@@ -212,6 +220,9 @@ func cleanPrefix(prefix string) (string, error) {
 	for folder := range strings.SplitSeq(clean, "/") {
 		if strings.HasSuffix(strings.ToLower(folder), item.RenditionSuffix) { // some backends fold case
 			return "", fmt.Errorf("prefix: the folder %q is reserved for renditions", folder)
+		}
+		if strings.HasSuffix(strings.ToLower(folder), item.TrashSuffix) {
+			return "", fmt.Errorf("prefix: the folder %q is reserved for trash", folder)
 		}
 	}
 	return clean, nil
@@ -390,6 +401,12 @@ func (o *AliasOptions) alias(
 	if alias.Prefix, err = cleanPrefix(cmp.Or(o.Prefix, string(kind)+"/"+name)); err != nil {
 		return nil, err
 	}
+	if alias.Trash, err = parseTrash(cmp.Or(o.Trash, c.Trash)); err != nil {
+		return nil, err
+	}
+	if alias.Trash > 0 && !alias.HasTrashFolder() {
+		return nil, errors.New("trash needs a prefix other than /, because it is outside of it: set a prefix, or trash off")
+	}
 	if r := o.Redirect; r != nil {
 		if r.To == redirectPresigned && !alias.Storage.CanPresign() {
 			return nil, fmt.Errorf("redirect: the driver of storage %q cannot sign addresses", storageName)
@@ -423,15 +440,38 @@ func (all allAliases) add(alias *item.Alias, err error) error {
 	return nil
 }
 
-// overlap reports whether items or renditions of two aliases may have the same keys. It does not
-// depend on present renditions, because those of an earlier configuration are swept.
+// overlap reports whether items, renditions or trash of two aliases may have the same keys. It does
+// not depend on what there is at present, because that of an earlier configuration may be swept.
 func overlap(a, b *item.Alias) bool {
-	return a.Location().Overlaps(b.Location()) || renditionsOverlap(a, b) || renditionsOverlap(b, a)
+	return a.Location().Overlaps(b.Location()) || besideOverlaps(a, b) || besideOverlaps(b, a)
 }
 
-// renditionsOverlap reports whether renditions of an alias may have the keys of items of another.
-func renditionsOverlap(a, b *item.Alias) bool {
-	return a.HasRenditionFolder() && a.RenditionLocation().Overlaps(b.Location())
+// besideOverlaps reports whether renditions or trash of an alias may have the keys of items of
+// another.
+func besideOverlaps(a, b *item.Alias) bool {
+	return a.HasRenditionFolder() && a.RenditionLocation().Overlaps(b.Location()) ||
+		a.HasTrashFolder() && a.TrashLocation().Overlaps(b.Location())
+}
+
+// Bounds of how long items are kept.
+const (
+	minTrash = time.Minute
+	maxTrash = 3650 * 24 * time.Hour
+)
+
+// parseTrash returns how long items are kept; 0 for not at all.
+func parseTrash(text string) (time.Duration, error) {
+	if text == "" || text == "off" {
+		return 0, nil
+	}
+	kept, err := options.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("trash: %w", err)
+	}
+	if kept < minTrash || kept > maxTrash {
+		return 0, fmt.Errorf("trash: %q is not from 1m to 3650d, or off", text)
+	}
+	return kept, nil
 }
 
 func normalExtension(ext string) string { return strings.ToLower(strings.TrimPrefix(ext, ".")) }

@@ -65,6 +65,10 @@ type Settings struct {
 	// Default: the scheme and host of the upload request, in the panel its own, and none in templates.
 	CDNBase string `json:"cdn_base,omitempty" option:"address" example:"https://cdn.example.com"`
 
+	// How long items that are deleted or replaced can be had back, in all aliases, from `1m` to `3650d`,
+	// or `off`. An alias may have its own. Default: `off`, they are removed for good.
+	Trash string `json:"trash,omitempty" example:"14d"`
+
 	// The origins of pages on other sites that may use the service in a browser:
 	// `https://www.example.com`, or `*` for all. Such pages need a token or a ticket; cookies are
 	// never accepted. Default: none.
@@ -102,9 +106,9 @@ type Account struct {
 	Aliases []string `json:"aliases,omitempty"`
 
 	// What the account may do in its aliases: `upload`, `list`, `replace`, `move`, `copy` and
-	// `delete` items, `import` them from addresses, and `sign` addresses of private items. Tickets
-	// need `upload`. Default: `upload`.
-	May []string `json:"may,omitempty" option:"words=upload|list|delete|move|copy|replace|import|sign"`
+	// `delete` items, `import` them from addresses, and `sign` addresses of private items; `restore`
+	// what is in the trash, and `purge` it for good. Tickets need `upload`. Default: `upload`.
+	May []string `json:"may,omitempty" option:"words=upload|list|delete|move|copy|replace|import|sign|restore|purge"`
 
 	// The secret with which programs that know S3 sign their requests, besides the API key as the
 	// access key: 16 bytes or more, made by `openssl rand -base64 24`. They have the rights of the
@@ -203,7 +207,8 @@ func (s *Settings) Check() error {
 			return fmt.Errorf("signing_key: a key has %d bytes, and needs %d or more", len(key), signing.MinKey)
 		}
 	}
-	return nil
+	_, err := parseTrash(s.Trash)
+	return err
 }
 
 // needsEncoder reports whether an alias needs the WebP encoder, for variants or renditions.

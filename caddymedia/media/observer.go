@@ -23,6 +23,7 @@ const (
 	Stored   EventName = "stored"
 	Replaced EventName = "replaced"
 	Deleted  EventName = "deleted" // or could not be: see Event.Err
+	Purged   EventName = "purged"  // from the trash, or could not be
 	Refused  EventName = "refused" // a file, or a request
 	LoggedIn EventName = "login"   // or could not: see Event.Result
 	Checked  EventName = "storage" // a storage became reachable or unreachable: see Event.Err

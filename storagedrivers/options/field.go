@@ -219,7 +219,7 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &text); err != nil {
 		return err
 	}
-	parsed, err := parseDuration(text)
+	parsed, err := ParseDuration(text)
 	*d = Duration(parsed)
 	return err
 }
@@ -229,9 +229,9 @@ const maxDuration = 1024
 
 var days = regexp.MustCompile(`[-+.0-9]*d`)
 
-// parseDuration reads a text such as "90s", "1h30m" or "7d". It is [time.ParseDuration] with days
+// ParseDuration reads a text such as "90s", "1h30m" or "7d". It is [time.ParseDuration] with days
 // of 24 hours.
-func parseDuration(text string) (time.Duration, error) {
+func ParseDuration(text string) (time.Duration, error) {
 	if len(text) > maxDuration {
 		return 0, fmt.Errorf("a duration of %d characters", len(text))
 	}

@@ -154,7 +154,7 @@ func isDuration(value any) bool {
 	if !ok {
 		return isWhole(value)
 	}
-	_, err := parseDuration(text)
+	_, err := ParseDuration(text)
 	return err == nil
 }
 

@@ -16,6 +16,7 @@ import (
 // auditActions are the requested changes of items.
 var auditActions = map[upload.Action]string{
 	upload.Stored: "store", upload.Replaced: "replace", upload.Deleted: "delete",
+	upload.Purged: "purge",
 }
 
 // resultOK is the result of a change that was made.
@@ -26,16 +27,29 @@ func (o *Observer) auditChange(change upload.Change) {
 		Action: auditActions[change.Action], Kind: change.Alias.Kind, Alias: change.Alias.Name, Filename: change.Item.Filename,
 		Size: change.Item.Size, Actor: change.Actor, Result: deletion(change.Err),
 	}
-	if t := change.Transfer; t != nil {
+	if t := change.Transfer; t != nil && t.Restores {
+		c.Action = transferAction(t)
+	} else if t != nil {
 		c.Action, c.Kind, c.Alias, c.Filename = transferAction(t), t.From.Kind, t.From.Name, t.Filename
 		c.ToAlias, c.To, c.Result = change.Alias.Name, change.Item.Filename, resultOK
 	}
-	o.writeAudit(c, c.Result == resultOK && change.Action != upload.Unchanged, zap.Int64("size", c.Size))
+	o.writeAudit(c, c.Result == resultOK && change.Action != upload.Unchanged, zap.Int64("size", c.Size), trashField(change.Item))
+}
+
+// trashField names the entry of the trash that keeps the earlier item, if there is one.
+func trashField(item upload.Item) zap.Field {
+	if item.Trash == "" {
+		return zap.Skip()
+	}
+	return zap.String("trash", item.Trash)
 }
 
 // transferAction returns the action of a move or copy.
 func transferAction(t *upload.Transfer) string {
-	if t.Copy {
+	switch {
+	case t.Restores:
+		return "restore"
+	case t.Copy:
 		return "copy"
 	}
 	return "move"
@@ -65,7 +79,7 @@ func (o *Observer) auditRefusal(op upload.Operation, failure *item.Failure) {
 	switch t := op.Transfer; {
 	case t != nil:
 		c.Action = transferAction(t)
-		if t.From != nil {
+		if t.From != nil && !t.Restores {
 			c.Alias = t.From.Name
 			fields = append(fields, zap.String("to_alias", op.Alias), zap.String("to", t.To[:min(len(t.To), item.MaxName)]))
 		}

@@ -34,6 +34,8 @@ const (
 	// EventDeleted is emitted for an item that was deleted. If the alias has no base URL, full_path
 	// and webp have no host.
 	EventDeleted = "media_deleted"
+	// EventPurged is emitted after an item is removed from the trash. It carries the same values.
+	EventPurged = "media_purged"
 	// EventRefused is emitted for each failure of a request that was not stored, unless it had no
 	// valid token. It carries kind, alias, filename (as submitted; empty for the whole request),
 	// reason (a word of [item.Reason]), message, via, account and client.
@@ -45,6 +47,7 @@ const (
 
 var changeEvents = map[upload.Action]string{
 	upload.Stored: EventStored, upload.Replaced: EventReplaced, upload.Deleted: EventDeleted,
+	upload.Purged: EventPurged,
 }
 
 // events emits events in Caddy's event system. A nil one emits none.

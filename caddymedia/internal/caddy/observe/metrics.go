@@ -197,7 +197,7 @@ func (m *metrics) changed(change upload.Change) {
 	case upload.Replaced:
 		m.replaced.WithLabelValues(labels...).Inc()
 	case upload.Stored:
-	case upload.Unchanged:
+	case upload.Unchanged, upload.Purged:
 		return
 	}
 	m.items.WithLabelValues(labels...).Inc()

@@ -32,21 +32,38 @@ type Matches = func(storagedrivers.Info) bool
 // ErrNoFolder is the failure of a user who names the folder of another one.
 var ErrNoFolder = item.Failf(item.Missing, upload.NoFolder)
 
-// Delete deletes an item, if it matches; nil matches any. The error is that of
-// [upload.Uploader.DeleteItem], or an *[item.Failure] if the caller may not.
-func (p *Permit) Delete(ctx context.Context, alias *item.Alias, filename string, matches Matches) error {
-	err := fs.ErrNotExist
-	failure := p.NeedOne(access.Delete)
-	if failure == nil && p.MayBeItem(alias, filename) {
-		if failure = p.Keep(ctx, alias.Name); failure == nil {
-			return p.delete(ctx, alias, filename, matches, false)
+// Deletion is an item that a request deletes.
+type Deletion struct {
+	Alias    *item.Alias
+	Filename string
+	Matches  Matches // nil for any
+	// Purge keeps it in no trash.
+	Purge bool
+}
+
+// Delete deletes an item, if it matches. It returns the ID of its entry in the trash; empty if
+// there is none. The error is that of [upload.Uploader.DeleteItem], or an *[item.Failure] if the
+// caller may not.
+func (p *Permit) Delete(ctx context.Context, d Deletion) (trash string, err error) {
+	failure := p.needAll(deletionRights(d.Purge))
+	if failure == nil && p.MayBeItem(d.Alias, d.Filename) {
+		if failure = p.Keep(ctx, d.Alias.Name); failure == nil {
+			return p.delete(ctx, d, false)
 		}
 	}
-	if failure != nil {
+	if err = fs.ErrNotExist; failure != nil {
 		err = failure
 	}
-	p.report(ctx, alias, service.Deletion{Filename: filename, Failure: item.OperationFailure("", err)})
-	return err
+	p.report(ctx, d.Alias, service.Deletion{Filename: d.Filename, Failure: item.OperationFailure("", err)})
+	return "", err
+}
+
+// deletionRights are what deleting takes.
+func deletionRights(purge bool) []access.Right {
+	if purge {
+		return []access.Right{access.Delete, access.Purge}
+	}
+	return []access.Right{access.Delete}
 }
 
 // MayBeItem reports whether a filename may be that of an item that the caller may know.
@@ -55,19 +72,19 @@ func (p *Permit) MayBeItem(alias *item.Alias, filename string) bool {
 }
 
 // delete deletes an item, if it matches.
-func (p *Permit) delete(ctx context.Context, alias *item.Alias, filename string, matches Matches, inSet bool) error {
+func (p *Permit) delete(ctx context.Context, d Deletion, inSet bool) (trash string, err error) {
 	isNewer := false
-	err := p.Service.Uploader().DeleteItem(ctx, upload.Deletion{
-		Alias: alias, Filename: filename, Actor: p.Actor, InSet: inSet,
+	trash, err = p.Service.Uploader().DeleteItem(ctx, upload.Deletion{
+		Alias: d.Alias, Filename: d.Filename, Actor: p.Actor, InSet: inSet, Purge: d.Purge,
 		Matches: func(info storagedrivers.Info) bool {
 			isNewer = !p.Attempt.isOlder(info)
-			return (matches == nil || matches(info)) && !isNewer
+			return (d.Matches == nil || d.Matches(info)) && !isNewer
 		},
 	})
 	if isNewer && errors.Is(err, item.ErrOther) {
-		return fs.ErrNotExist
+		return "", fs.ErrNotExist
 	}
-	return err
+	return trash, err
 }
 
 // DeleteMarker deletes the marker of a folder, if it matches. The items of the folder stay. The
@@ -112,6 +129,14 @@ type Set struct {
 	Items []InSet
 	// MayMiss means that it is no failure if an item does not exist.
 	MayMiss bool
+	// Purge keeps them in no trash.
+	Purge bool
+}
+
+// Outcome is what became of an item of a set.
+type Outcome struct {
+	Trash string // the ID of its entry in the trash; empty for none
+	Err   error  // why it is left; nil if it is not
 }
 
 // InSet is an item of a set, or the marker of a folder.
@@ -122,33 +147,37 @@ type InSet struct {
 	Matches  Matches // nil for any
 }
 
-// DeleteSet deletes items, several side by side, and reports how many. It returns their errors in
-// the order of the set, which are those of [Permit.Delete] and [Permit.DeleteMarker], or the
-// failure of the whole set.
-func (p *Permit) DeleteSet(ctx context.Context, set Set) ([]error, *item.Failure) {
-	if failure := p.begin(ctx, set.Alias); failure != nil {
+// DeleteSet deletes items, several side by side, and reports how many. It returns their
+// outcomes in the order of the set, with the errors of [Permit.Delete] and [Permit.DeleteMarker], or
+// the failure of the whole set.
+func (p *Permit) DeleteSet(ctx context.Context, set Set) ([]Outcome, *item.Failure) {
+	if failure := p.begin(ctx, set.Alias, deletionRights(set.Purge)); failure != nil {
 		p.report(ctx, set.Alias, service.Deletion{IsSet: true, Failure: failure})
 		return nil, failure
 	}
-	outcomes := make([]error, len(set.Items))
+	outcomes := make([]Outcome, len(set.Items))
 	var number atomic.Int64
 	group := guard.NewGroup(atOnce)
 	for i, one := range set.Items {
 		group.Go(func() error {
-			outcomes[i] = guard.Call(func() error { return p.deleteOf(ctx, set.Alias, one) })
-			if outcomes[i] == nil {
+			outcome := &outcomes[i]
+			outcome.Err = guard.Call(func() (err error) {
+				outcome.Trash, err = p.deleteOf(ctx, set, one)
+				return err
+			})
+			if outcome.Err == nil {
 				number.Add(1)
-			} else if set.MayMiss && errors.Is(outcomes[i], fs.ErrNotExist) {
-				outcomes[i] = nil
+			} else if set.MayMiss && errors.Is(outcome.Err, fs.ErrNotExist) {
+				outcome.Err = nil
 			}
 			return nil
 		})
 	}
 	_ = group.Wait() // the outcomes have the errors
 	report := service.Deletion{IsSet: true, Number: int(number.Load())}
-	for _, err := range outcomes {
-		if err != nil {
-			report.Failure = item.OperationFailure("delete the item", err)
+	for _, outcome := range outcomes {
+		if outcome.Err != nil {
+			report.Failure = item.OperationFailure("delete the item", outcome.Err)
 			p.leaveOpen(ctx, report.Failure)
 		}
 	}
@@ -157,22 +186,26 @@ func (p *Permit) DeleteSet(ctx context.Context, set Set) ([]error, *item.Failure
 }
 
 // deleteOf deletes an item of a set.
-func (p *Permit) deleteOf(ctx context.Context, alias *item.Alias, one InSet) error {
+func (p *Permit) deleteOf(ctx context.Context, set Set, one InSet) (trash string, err error) {
 	switch {
 	case ctx.Err() != nil:
-		return ctx.Err()
+		return "", ctx.Err()
 	case one.IsMarker:
-		return p.DeleteMarker(ctx, alias, one.Filename, one.Matches)
-	case !p.MayBeItem(alias, one.Filename):
-		return fs.ErrNotExist
+		return "", p.DeleteMarker(ctx, set.Alias, one.Filename, one.Matches)
+	case !p.MayBeItem(set.Alias, one.Filename):
+		return "", fs.ErrNotExist
 	}
-	return p.delete(ctx, alias, one.Filename, one.Matches, true)
+	return p.delete(ctx, Deletion{set.Alias, one.Filename, one.Matches, set.Purge}, true)
 }
 
-// begin checks the right to delete again, since the request may have waited for its body for long,
-// and keeps the request.
-func (p *Permit) begin(ctx context.Context, alias *item.Alias) *item.Failure {
-	if _, failure := p.CheckAgain(ctx, alias.Kind, []access.Right{access.Delete}, alias.Name); failure != nil {
+// begin checks all rights of a request again, since it may have waited for its body for long, and
+// keeps the request.
+func (p *Permit) begin(ctx context.Context, alias *item.Alias, rights []access.Right) *item.Failure {
+	failure := p.needAll(rights)
+	if failure == nil {
+		_, failure = p.CheckAgain(ctx, alias.Kind, rights, alias.Name)
+	}
+	if failure != nil {
 		return failure
 	}
 	return p.Keep(ctx, alias.Name)
@@ -203,6 +236,8 @@ type Folder struct {
 	// Began is when the request began. Watch has watched the alias since then.
 	Began time.Time
 	Watch item.Watch
+	// Purge keeps them in no trash.
+	Purge bool
 }
 
 // DeleteFolder deletes up to [MaxSet] items, for half a minute, and then the markers of the folders
@@ -210,7 +245,7 @@ type Folder struct {
 // failure nothing is deleted.
 func (p *Permit) DeleteFolder(ctx context.Context, f Folder) (number int, more bool, failure *item.Failure) {
 	report := service.Deletion{IsSet: true, Folder: f.Name}
-	if report.Failure = p.begin(ctx, f.Alias); report.Failure == nil && !p.Account.Covers(f.Name) {
+	if report.Failure = p.begin(ctx, f.Alias, deletionRights(f.Purge)); report.Failure == nil && !p.Account.Covers(f.Name) {
 		report.Failure = ErrNoFolder
 	}
 	if report.Failure != nil {
@@ -225,7 +260,7 @@ func (p *Permit) DeleteFolder(ctx context.Context, f Folder) (number int, more b
 	filenames, more, err := filenamesBelow(ctx, listing, f, older)
 	left := false
 	if err == nil {
-		number, left, err = p.deleteOlder(ctx, bounded, f.Alias, filenames, older)
+		number, left, err = p.deleteOlder(ctx, bounded, f, filenames, older)
 	}
 	if err == nil && !more && !left {
 		err = deleteMarkers(ctx, f, older)
@@ -290,7 +325,7 @@ func filenamesBelow(ctx, bounded context.Context, f Folder, wanted Matches) (fil
 // deleteOlder deletes items that match, and begins none after bounded ends or the storage fails. It
 // returns their number, and whether some are left.
 func (p *Permit) deleteOlder(
-	ctx, bounded context.Context, alias *item.Alias, filenames []string, older Matches,
+	ctx, bounded context.Context, f Folder, filenames []string, older Matches,
 ) (number int, left bool, err error) {
 	var done, kept atomic.Int64
 	group, bounded := guard.WithContext(bounded, atOnce)
@@ -302,7 +337,7 @@ func (p *Permit) deleteOlder(
 				return nil
 			default:
 			}
-			switch err := p.delete(ctx, alias, filename, older, true); {
+			switch _, err := p.delete(ctx, Deletion{f.Alias, filename, older, f.Purge}, true); {
 			case err == nil:
 				done.Add(1)
 			case errors.Is(err, item.ErrOther):

@@ -102,11 +102,11 @@ func failureOf[T any](_ T, failures item.Failures) error {
 }
 
 // setError returns the error of a set of one item.
-func setError(outcomes []error, failure *item.Failure) error {
+func setError(outcomes []op.Outcome, failure *item.Failure) error {
 	if failure != nil {
 		return failure
 	}
-	return outcomes[0]
+	return outcomes[0].Err
 }
 
 var operations = []operation{
@@ -125,7 +125,8 @@ var operations = []operation{
 		return failureOf(b.Transfer(ctx, op.Move{From: b.alias, Filename: filename, ToAlias: b.alias, To: "users/alice/new.txt", Copy: true}))
 	}},
 	{"delete", access.Delete, false, false, func(ctx context.Context, b *bench, filename string) error {
-		return b.Delete(ctx, b.alias, filename, whichever)
+		_, err := b.Delete(ctx, op.Deletion{Alias: b.alias, Filename: filename, Matches: whichever})
+		return err
 	}},
 	{"delete set", access.Delete, true, false, func(ctx context.Context, b *bench, filename string) error {
 		return setError(b.DeleteSet(ctx, op.Set{Alias: b.alias, Items: []op.InSet{{Filename: filename}}}))
@@ -305,7 +306,7 @@ func TestSet(t *testing.T) {
 			if set.MayMiss && errors.Is(wanted, fs.ErrNotExist) {
 				wanted = nil
 			}
-			if failure != nil || !errors.Is(outcomes[0], wanted) {
+			if failure != nil || !errors.Is(outcomes[0].Err, wanted) {
 				t.Errorf("%d, %t: %v, %v, want %v", i, set.MayMiss, outcomes, failure, wanted)
 			}
 		}

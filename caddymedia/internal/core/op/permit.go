@@ -66,6 +66,16 @@ func (p *Permit) NeedOne(rights ...access.Right) *item.Failure {
 	return Need(p.Account, rights[0])
 }
 
+// needAll returns the failure of a caller that is refused, or whose account lacks one of the rights.
+func (p *Permit) needAll(rights []access.Right) *item.Failure {
+	for _, right := range rights {
+		if failure := p.NeedOne(right); failure != nil {
+			return failure
+		}
+	}
+	return p.Refused
+}
+
 // Alias returns an alias that the account may use.
 func (p *Permit) Alias(kind item.Kind, name string) (*item.Alias, *item.Failure) {
 	if !p.Account.Allows(name) { // it must not learn which aliases exist

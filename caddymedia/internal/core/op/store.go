@@ -20,6 +20,8 @@ type Move struct {
 	Copy, New, Exact bool
 	Matches          Matches
 	BaseURL          string
+	// Purge keeps what is replaced or moved away in no trash.
+	Purge bool
 }
 
 // Right is what the account needs for the move, in both aliases.
@@ -34,11 +36,18 @@ func (m Move) Right() access.Right {
 // since the request may have waited for its form for long.
 func (p *Permit) Transfer(ctx context.Context, m Move) ([]upload.Item, item.Failures) {
 	rights := []access.Right{m.Right()}
+	if m.Purge {
+		rights = append(rights, access.Purge)
+	}
 	transfer := upload.Transfer{
 		Request: p.Request(m.ToAlias.Kind, m.ToAlias.Name, m.BaseURL, rights, m.From.Name),
 		From:    m.From, Filename: m.Filename, To: m.To, Exact: m.Exact, New: m.New, Copy: m.Copy, Matches: m.Matches,
 	}
-	_, failure := p.CheckAgain(ctx, m.ToAlias.Kind, rights, m.ToAlias.Name, m.From.Name)
+	transfer.Purge = m.Purge
+	failure := p.needAll(rights)
+	if failure == nil {
+		_, failure = p.CheckAgain(ctx, m.ToAlias.Kind, rights, m.ToAlias.Name, m.From.Name)
+	}
 	if failure == nil && !p.MayBeItem(m.From, m.Filename) {
 		failure = item.OperationFailure("", fs.ErrNotExist)
 		failure.Filename = m.Filename

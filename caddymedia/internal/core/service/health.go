@@ -156,7 +156,7 @@ func (s *Service) Health() map[string]Health { return s.health.all() }
 
 // Start starts to check the storages in the background, and checks the token store once. Failures
 // are logged. The first check of a storage also sweeps the leftovers of an earlier process.
-// Resumable uploads are swept, too. Close ends the checks, also if it is called before Start.
+// Resumable uploads and the trash are swept, too. Close ends the checks, also if it is called before Start.
 func (s *Service) Start() {
 	_, release, err := s.Acquire()
 	if err != nil {
@@ -168,6 +168,11 @@ func (s *Service) Start() {
 	}
 	for _, storage := range s.uploads.Storages {
 		s.background("sweeping resumable uploads", func() { s.sweepUploads(ctx, storage) })
+	}
+	for _, alias := range s.Aliases() {
+		if alias.Trash > 0 {
+			s.background("sweeping the trash", func() { s.sweepTrash(ctx, alias) })
+		}
 	}
 	s.background("checking the token store", func() { s.checkTokens(ctx, release) })
 }

@@ -69,7 +69,7 @@ func (b *batch) commitItems(ctx context.Context) error {
 			if err := b.nextNames(ctx, exists); err != nil {
 				return err
 			}
-		case b.condition == nil || !isTaken && !errors.Is(err, storagedrivers.ErrChanged):
+		case !b.isExact() || !isOvertaken(err):
 			return err
 		case try == transferTries || ctx.Err() != nil:
 			return b.uploads[0].storageFailure(replacedFailure(err))
@@ -122,15 +122,11 @@ func (b *batch) commitNames(ctx context.Context) error {
 		b.coverAgain(ctx, pending)
 		return err
 	}
-	var changes []storagedrivers.Change
-	for _, o := range pending {
-		o.change = len(changes)
-		changes = append(changes, storagedrivers.Change{Staged: o.staged, Key: b.alias.Key(o.filename), Options: o.options})
-		if o.variant != nil {
-			variant := b.variantChange(o)
-			variant.Follows = true
-			changes = append(changes, variant)
-		}
+	changes, err := b.changes(ctx, pending)
+	defer closeKept(changes)
+	if err != nil {
+		b.coverAgain(ctx, pending)
+		return err
 	}
 	var infos []storagedrivers.Info
 	if len(changes) > 0 {
@@ -154,6 +150,36 @@ func (b *batch) commitNames(ctx context.Context) error {
 	return b.follow(ctx)
 }
 
+// changes returns the changes that store objects, each after the one that keeps the item that it
+// replaces, and before that of its variant. The caller must call closeKept.
+func (b *batch) changes(ctx context.Context, pending []*object) (changes []storagedrivers.Change, err error) {
+	for _, o := range pending {
+		var kept storagedrivers.Change
+		kept, o.trash, err = keep(ctx, b.alias, o.old, b.uploader.Now())
+		if err != nil {
+			return changes, o.storageFailure(err)
+		}
+		if o.trash != "" {
+			changes = append(changes, kept)
+		}
+		o.change = len(changes)
+		changes = append(changes, storagedrivers.Change{Staged: o.staged, Key: b.alias.Key(o.filename), Options: o.options})
+		if o.variant != nil {
+			variant := b.variantChange(o)
+			variant.Follows = true
+			changes = append(changes, variant)
+		}
+	}
+	return changes, nil
+}
+
+// isExact reports whether the request replaces exactly the items that it finds: because it has a
+// condition, or keeps them.
+func (b *batch) isExact() bool { return b.condition != nil || b.keeps(b.alias) }
+
+// keeps reports whether the items of an alias that the request replaces are kept.
+func (b *batch) keeps(a *item.Alias) bool { return a.Trash > 0 && a.Overwrite && !b.req.Purge }
+
 // requests is how many objects of a request are looked at or followed up at the same time, because
 // the storage may be far away.
 const requests = 8
@@ -176,16 +202,21 @@ func (b *batch) look(ctx context.Context) (pending []*object, failed error) {
 			return b.meets(ctx, o.received)
 		}
 		old, err := item.Stat(ctx, b.alias.Storage, b.alias.Key(o.filename))
-		if b.condition != nil {
+		if b.isExact() {
 			if err != nil {
 				return err
 			}
-			if failure := b.condition(old); failure != nil {
-				return failure
+			if b.condition != nil {
+				if failure := b.condition(old); failure != nil {
+					return b.unlessSame(ctx, o, old, failure)
+				}
 			}
 			if o.options.IfMatch = old.ETag; old.Key == "" {
 				o.options.Mode = storagedrivers.CreateOnly
 			}
+		}
+		if b.keeps(b.alias) {
+			o.old = old
 		}
 		// Some accounts may write to the backend but not read. Items that they cannot see count as new.
 		if errors.Is(err, storagedrivers.ErrUnavailable) {
@@ -198,7 +229,21 @@ func (b *batch) look(ctx context.Context) (pending []*object, failed error) {
 			return pending, pending[i].storageFailure(err)
 		}
 	}
-	return pending, nil
+	return slices.DeleteFunc(pending, func(o *object) bool { return o.own.Key != "" }), nil
+}
+
+// unlessSame returns a failure, unless the item of the name is that of the request because it has
+// the same bytes.
+func (b *batch) unlessSame(ctx context.Context, o *object, there storagedrivers.Info, failure *item.Failure) error {
+	if !b.same || there.Key == "" {
+		return failure
+	}
+	same, err := b.sameBytes(ctx, o.received, there)
+	if err == nil && !same {
+		return failure
+	}
+	o.own, o.info = there, there
+	return err
 }
 
 // putOptions returns the options of an item under a filename.
@@ -268,7 +313,7 @@ func (b *batch) uncommitted(ctx context.Context, objects []*object, err error) e
 		failed = &storagedrivers.CommitError{Index: -1, Err: err}
 	}
 	b.mayStay = len(failed.Replaced)+len(failed.Stored) > 0 || storagedrivers.LeaseLost(ctx) || errors.Is(err, storagedrivers.ErrPanic)
-	if errors.Is(err, storagedrivers.ErrChanged) && b.condition != nil {
+	if errors.Is(err, storagedrivers.ErrChanged) && b.isExact() {
 		b.coverAgain(ctx, objects)
 		return err
 	}
@@ -285,6 +330,9 @@ func (b *batch) uncommitted(ctx context.Context, objects []*object, err error) e
 		switch {
 		case slices.Contains(failed.Replaced, o.change):
 			failure.Message = "it stays replaced: the storage cannot restore the old item"
+			if o.trash != "" {
+				failure.Message = "it stays replaced, and the old item is in the trash"
+			}
 			b.removeOldVariant(ctx, o, failed)
 		case slices.ContainsFunc(failed.Stored, o.changedBy):
 			failure.Message, failure.Err = "it may stay stored: the storage could not roll it back", failed.Undo
@@ -297,9 +345,10 @@ func (b *batch) uncommitted(ctx context.Context, objects []*object, err error) e
 	return failures
 }
 
-// changedBy reports whether the change of an index is one of the object or of its variant.
+// changedBy reports whether the change of an index is one of the object, of its variant, or of the
+// item that it replaces.
 func (o *object) changedBy(index int) bool {
-	return index == o.change || o.variant != nil && index == o.change+1
+	return index == o.change || o.variant != nil && index == o.change+1 || o.trash != "" && index == o.change-1
 }
 
 // removeOldVariant removes the variant of an image that was replaced by a failed commit, unless the

@@ -20,33 +20,37 @@ type Deletion struct {
 	// Matches, if set, reports whether a stored item is the one to delete. No upload of this process
 	// replaces the item meanwhile.
 	Matches func(storagedrivers.Info) bool
+	// Purge keeps the item in no trash.
+	Purge bool
 	// InSet means that the item is one of a set, which the caller reports to its observer.
 	InSet bool
 }
 
 // Delete removes an item of the alias on request of an actor; see [Uploader.DeleteItem].
 func (u *Uploader) Delete(ctx context.Context, alias *item.Alias, filename string, actor item.Actor) error {
-	return u.DeleteItem(ctx, Deletion{Alias: alias, Filename: filename, Actor: actor})
+	_, err := u.DeleteItem(ctx, Deletion{Alias: alias, Filename: filename, Actor: actor})
+	return err
 }
 
 // DeleteItem removes an item and, for an image, its renditions and its variant. These are removed
-// first, so that they never exist alone. It waits for uploads of the name in this process.
+// first, so that they never exist alone. It waits for uploads of the name in this process. It
+// returns the ID of the entry in the trash that keeps the item; empty if there is none.
 //
 // The error is fs.ErrNotExist if the filename is invalid, names a variant, or does not exist, and
 // [item.ErrOther] if the item does not match. Otherwise it is that of the storage, or of ctx during
 // the wait. Then the item still exists, perhaps without its variant, and can be deleted again.
-func (u *Uploader) DeleteItem(ctx context.Context, d Deletion) error {
+func (u *Uploader) DeleteItem(ctx context.Context, d Deletion) (trash string, err error) {
 	deleted := Item{FullPath: d.Alias.URL("", d.Filename), Filename: d.Filename}
-	err := remove(ctx, d, &deleted)
+	err = u.remove(ctx, d, &deleted)
 	if err != nil {
 		err = fmt.Errorf("deleting %q of the alias %s: %w", d.Filename, d.Alias.Name, err)
 	}
 	u.Observer.Changed(ctx, Change{Action: Deleted, Alias: d.Alias, Item: deleted, Actor: d.Actor, InSet: d.InSet, Err: err})
-	return err
+	return deleted.Trash, err
 }
 
-// remove removes an item, and sets its size and variant.
-func remove(ctx context.Context, d Deletion, removed *Item) error {
+// remove removes an item, and sets its size, its variant and its entry in the trash.
+func (u *Uploader) remove(ctx context.Context, d Deletion, removed *Item) error {
 	a := d.Alias
 	if a.IsVariant(removed.Filename) || naming.IsReserved(removed.Filename) {
 		return fs.ErrNotExist
@@ -56,15 +60,15 @@ func remove(ctx context.Context, d Deletion, removed *Item) error {
 		return err
 	}
 	defer unlock()
-	return removeLocked(ctx, d, removed)
+	return u.removeLocked(ctx, d, removed)
 }
 
 // removeLocked is remove for a caller that holds the lock of the item. It begins again if another
 // process changes the item meanwhile.
-func removeLocked(ctx context.Context, d Deletion, removed *Item) error {
+func (u *Uploader) removeLocked(ctx context.Context, d Deletion, removed *Item) error {
 	for try := 1; ; try++ {
-		err := removeFound(ctx, d, removed)
-		if !errors.Is(err, storagedrivers.ErrChanged) || try == transferTries || ctx.Err() != nil {
+		err := u.removeFound(ctx, d, removed)
+		if !isOvertaken(err) || try == transferTries || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -72,7 +76,7 @@ func removeLocked(ctx context.Context, d Deletion, removed *Item) error {
 
 // removeFound is one attempt to remove an item, and only the one that it finds: the error is
 // ErrChanged if the storage has another one then.
-func removeFound(ctx context.Context, d Deletion, removed *Item) error {
+func (u *Uploader) removeFound(ctx context.Context, d Deletion, removed *Item) error {
 	a := d.Alias
 	found, err := statIfValid(ctx, a, a.Key(removed.Filename))
 	switch {
@@ -105,14 +109,32 @@ func removeFound(ctx context.Context, d Deletion, removed *Item) error {
 			removals = append(removals, storagedrivers.Change{Key: key})
 		}
 	}
-	for _, info := range []storagedrivers.Info{variant, found} { // in the order of their removal
-		if info.Key != "" {
-			removals = append(removals, storagedrivers.Change{Key: info.Key, Options: storagedrivers.PutOptions{IfMatch: info.ETag}})
+	// The end of the request does not stop a deletion half-way. The storage bounds each removal.
+	ctx = context.WithoutCancel(ctx)
+	if variant.Key != "" {
+		removals = append(removals, removalOf(variant))
+	}
+	if found.Key == "" {
+		_, err = a.Storage.Commit(ctx, removals...)
+		return err
+	}
+	if !d.Purge {
+		var kept storagedrivers.Change
+		if kept, removed.Trash, err = keep(ctx, a, found, u.Now()); err != nil {
+			return err
+		}
+		if removed.Trash != "" {
+			removals = append(removals, kept)
 		}
 	}
-	// The end of the request does not stop a deletion half-way. The storage bounds each removal.
-	_, err = a.Storage.Commit(context.WithoutCancel(ctx), removals...)
+	_, err = a.Storage.Commit(ctx, append(removals, removalOf(found))...)
+	closeKept(removals)
 	return err
+}
+
+// removalOf returns the change that removes an object, and no other one.
+func removalOf(info storagedrivers.Info) storagedrivers.Change {
+	return storagedrivers.Change{Key: info.Key, Options: storagedrivers.PutOptions{IfMatch: info.ETag}}
 }
 
 // statIfValid is [item.Stat] for a key that the storage may be unable to hold: then there is no

@@ -225,7 +225,8 @@ func TestDeleteItem(t *testing.T) {
 		s := open(t, nil)
 		u, images, _ := withItems(t, s, true)
 		remove := func(filename string, matches bool) error {
-			return u.DeleteItem(t.Context(), Deletion{Alias: images, Filename: filename, Matches: func(storagedrivers.Info) bool { return matches }})
+			_, err := u.DeleteItem(t.Context(), Deletion{Alias: images, Filename: filename, Matches: func(storagedrivers.Info) bool { return matches }})
+			return err
 		}
 		if err := remove("a.png", false); !errors.Is(err, item.ErrOther) {
 			t.Errorf("another item: %v", err)
@@ -241,7 +242,7 @@ func TestDeleteItem(t *testing.T) {
 			defer replace(t, s, "img/content/a.png", "newer")
 			return matches(info)
 		}}
-		if err := u.DeleteItem(t.Context(), overtaken); !errors.Is(err, item.ErrOther) {
+		if _, err := u.DeleteItem(t.Context(), overtaken); !errors.Is(err, item.ErrOther) {
 			t.Errorf("overtaken: %v", err)
 		}
 		want := itemsThere()

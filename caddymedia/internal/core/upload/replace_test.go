@@ -131,7 +131,8 @@ func nodeChanges(t *testing.T, u *Uploader, alias *item.Alias) map[string]func(m
 			return failureOf(failures)
 		},
 		"deletion": func(matches func(storagedrivers.Info) bool) error {
-			return u.DeleteItem(t.Context(), Deletion{Alias: alias, Filename: "a.txt", Matches: matches})
+			_, err := u.DeleteItem(t.Context(), Deletion{Alias: alias, Filename: "a.txt", Matches: matches})
+			return err
 		},
 	}
 }

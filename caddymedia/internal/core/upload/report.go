@@ -53,6 +53,8 @@ const (
 	Stored   Action = "stored"
 	Replaced Action = "replaced" // stored instead of another item of its name
 	Deleted  Action = "deleted"
+	// Purged is what is removed from the trash.
+	Purged Action = "purged"
 	// Unchanged is an item that a request moves or copies onto itself.
 	Unchanged Action = "unchanged"
 )
@@ -100,7 +102,7 @@ func (b *batch) reportStored(ctx context.Context, transfer *Transfer) []Item {
 	observer := b.uploader.Observer
 	items := make([]Item, len(b.objects))
 	for i, o := range b.objects {
-		items[i] = Item{FullPath: b.alias.URL(b.req.BaseURL, o.filename), Filename: o.filename, Size: o.size, Info: o.info}
+		items[i] = Item{FullPath: b.alias.URL(b.req.BaseURL, o.filename), Filename: o.filename, Size: o.size, Info: o.info, Trash: o.trash}
 		if o.hasVariant {
 			items[i].WebP = items[i].FullPath + render.Suffix
 		}

@@ -23,6 +23,8 @@ type Request struct {
 	// account may lose its rights meanwhile. A failure refuses the request. Otherwise settle, if set,
 	// is called with the outcome of the commit.
 	Confirm Confirm
+	// Purge keeps no item that the request replaces or moves away.
+	Purge bool
 	// Repetition makes the request repeatable; nil if it is not.
 	Repetition *Repetition
 	// BaseURL is the start of public addresses if the alias has none.
@@ -147,6 +149,9 @@ type kind struct {
 	// condition, if set, returns the failure if the request may not be carried out because of the
 	// item that has the name of the only file. The zero Info means that there is none.
 	condition func(storagedrivers.Info) *item.Failure
+	// same means that an item which does not meet the condition is that of the request if it has the
+	// same bytes.
+	same bool
 	// lock, if set, locks the filenames during their commit; see [batch.lockNames] otherwise.
 	lock func(ctx context.Context, filenames []string) (unlock func(), err error)
 	// confirm, if set, is called before the commit of the locked names, and committed after it.

@@ -34,6 +34,10 @@ type Transfer struct {
 	New bool
 	// Copy keeps the item.
 	Copy bool
+	// Same means that an item which has the new filename already is the copy if it has the same bytes.
+	Same bool
+	// Restores means that From is the trash of the alias, see [item.Alias.InTrash].
+	Restores bool
 	// Matches, if set, reports whether a stored item is the one to move or copy.
 	Matches func(storagedrivers.Info) bool
 }
@@ -85,7 +89,7 @@ type transferring struct {
 
 func (u *Uploader) newTransferring(req Transfer, copies bool) *transferring {
 	t := &transferring{Transfer: &req, copies: copies}
-	k := kind{operation: req.Operation(), confirm: t.confirm}
+	k := kind{operation: req.Operation(), confirm: t.confirm, same: req.Same}
 	if req.Exact {
 		k.exact = req.To
 	}
@@ -302,8 +306,8 @@ func (t *transferring) removeSource(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterCommit)
 	defer cancel()
 	t.removed = Item{FullPath: t.From.URL(t.BaseURL, t.Filename), Filename: t.Filename}
-	t.unremoved = removeLocked(ctx, Deletion{
-		Alias: t.From, Filename: t.Filename, Matches: func(info storagedrivers.Info) bool { return info.Same(t.source) },
+	t.unremoved = t.batch.uploader.removeLocked(ctx, Deletion{
+		Alias: t.From, Filename: t.Filename, Purge: t.Purge, Matches: func(info storagedrivers.Info) bool { return info.Same(t.source) },
 	}, &t.removed)
 }
 

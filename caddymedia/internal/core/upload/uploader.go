@@ -111,6 +111,9 @@ type Item struct {
 	Info storagedrivers.Info
 	// Facts are those of an image whose alias wants them; otherwise nil.
 	Facts *derived.Facts
+	// Trash is the ID of the entry in the trash that keeps the item that was replaced or deleted;
+	// empty if there is none.
+	Trash string
 }
 
 // batch is the state of one request.
@@ -169,6 +172,8 @@ type object struct {
 	options          storagedrivers.PutOptions // of that change
 	info             storagedrivers.Info
 	replaced         bool                 // another item of the name
+	old              storagedrivers.Info  // that item, if the trash keeps it
+	trash            string               // the ID of its entry, whose change is the one before; empty for none
 	uncovered        bool                 // the variant of that item was removed before
 	committedVariant *storagedrivers.Info // nil if there is none
 	hasVariant       bool                 // a variant of the image is stored beside it

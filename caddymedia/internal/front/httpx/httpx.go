@@ -99,6 +99,8 @@ type itemsAnswer struct {
 	Result  []itemResult `json:"result"`
 	// CachedFor is how many seconds others may still see the replaced item; nil for an upload.
 	CachedFor *int64 `json:"cached_for,omitempty"`
+	// Trash is the ID of the replaced item in the trash; empty if it is not kept.
+	Trash string `json:"trash,omitempty"`
 }
 
 type itemResult struct {
@@ -107,6 +109,8 @@ type itemResult struct {
 	WebP     string `json:"webp,omitempty"`
 	// Renditions are addresses by the names of the renditions.
 	Renditions map[string]string `json:"renditions,omitempty"`
+	// Trash is the ID of the item that an upload has replaced.
+	Trash string `json:"trash,omitempty"`
 	*derived.Facts
 }
 
@@ -130,13 +134,16 @@ func AnswerItems(w http.ResponseWriter, status int, items []upload.Item) error {
 func AnswerReplaced(w http.ResponseWriter, items []upload.Item, cachedFor int64) error {
 	answer := answerOf(items)
 	answer.CachedFor = &cachedFor
+	for i := range answer.Result {
+		answer.Trash, answer.Result[i].Trash = answer.Result[i].Trash, ""
+	}
 	return Answer(w, http.StatusOK, answer)
 }
 
 func answerOf(items []upload.Item) itemsAnswer {
 	result := make([]itemResult, len(items))
 	for i, item := range items {
-		result[i] = itemResult{FullPath: item.FullPath, Filename: item.Filename, WebP: item.WebP, Renditions: item.Renditions, Facts: item.Facts}
+		result[i] = itemResult{FullPath: item.FullPath, Filename: item.Filename, WebP: item.WebP, Renditions: item.Renditions, Trash: item.Trash, Facts: item.Facts}
 	}
 	return itemsAnswer{Success: true, Result: result}
 }

@@ -21,7 +21,8 @@ var SetForm = caller.FormLimits{Bytes: 4 << 20, Fields: op.MaxSet + 100, Time: t
 
 // deletedAnswer is the response to a request that has deleted an item.
 type deletedAnswer struct {
-	Success bool `json:"success"`
+	Success bool   `json:"success"`
+	Trash   string `json:"trash,omitempty"`
 }
 
 // setAnswer is the response to a request that has deleted a set of items.
@@ -38,24 +39,31 @@ type setAnswer struct {
 type setResult struct {
 	Filename string `json:"filename"`
 	Deleted  bool   `json:"deleted"`
+	Trash    string `json:"trash,omitempty"`
 	Message  string `json:"message,omitempty"`
 }
 
 // deleteOne deletes an item, if it is the one of the condition.
 func (q *itemsRequest) deleteOne(ctx context.Context) error {
 	matches, failure := caller.Condition(q.r.Header, q.alias)
-	if failure != nil {
+	purge, problem := purges(q.r.URL.Query())
+	switch {
+	case failure != nil:
 		return q.failed(ctx, failure)
+	case problem != "":
+		return q.bad(ctx, problem)
 	}
 	q.reported = true // below
-	if err := q.permit.Delete(ctx, q.alias, q.address.Filename, matches); err != nil {
+	trash, err := q.permit.Delete(ctx, op.Deletion{Alias: q.alias, Filename: q.address.Filename, Matches: matches, Purge: purge})
+	if err != nil {
 		return q.errored(ctx, "delete the item", err)
 	}
-	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, deletedAnswer{Success: true})
+	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, deletedAnswer{Success: true, Trash: trash})
 }
 
-// deleteSet deletes the items that a form names, or those below a folder.
-func (q *itemsRequest) deleteSet(ctx context.Context) error {
+// change carries out the action that a form on an alias names: it deletes items, or brings back or
+// removes what is in the trash.
+func (q *itemsRequest) change(ctx context.Context) error {
 	leave, refused := q.permit.EnterQueue(ctx, q.w, service.DeletedSet, SetForm.Memory(q.r))
 	if refused != nil {
 		return q.refuse(ctx, refused)
@@ -65,15 +73,35 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 	if message != "" {
 		return q.refuse(ctx, caller.Refuse(status, item.BadRequest, message))
 	}
+	action := form.Get("action")
+	right, known := actionRights[action]
+	if !known {
+		return q.bad(ctx, "the field action must be delete, restore or purge")
+	}
+	if failure := q.permit.NeedOne(right); failure != nil {
+		return q.failed(ctx, failure)
+	}
+	switch action {
+	case "restore":
+		return q.restore(ctx, form)
+	case "purge":
+		return q.purge(ctx, form)
+	}
+	return q.deleteSet(ctx, form)
+}
+
+// deleteSet deletes the items that a form names, or those below a folder.
+func (q *itemsRequest) deleteSet(ctx context.Context, form url.Values) error {
 	if problem := setProblem(q.alias, form); problem != "" {
 		return q.bad(ctx, problem)
 	}
 	q.reported = true // below
+	purge := form.Has("purge")
 	if names := form["filename"]; len(names) > 0 {
-		return q.deleteNames(ctx, names)
+		return q.deleteNames(ctx, names, purge)
 	}
 	number, more, failure := q.permit.DeleteFolder(ctx, op.Folder{
-		Alias: q.alias, Name: cmp.Or(form.Get("folder"), q.permit.Account.Folder), Began: q.Now(), Watch: q.alias.Watch(),
+		Alias: q.alias, Name: cmp.Or(form.Get("folder"), q.permit.Account.Folder), Began: q.Now(), Watch: q.alias.Watch(), Purge: purge,
 	})
 	q.BoundAnswer(q.w)
 	if failure != nil {
@@ -82,16 +110,29 @@ func (q *itemsRequest) deleteSet(ctx context.Context) error {
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, setAnswer{Success: true, Result: []setResult{}, Deleted: &number, More: &more})
 }
 
+// purges reports whether a request keeps nothing in the trash, or returns the problem of its query
+// or form, for the caller.
+func purges(values url.Values) (purge bool, problem string) {
+	switch values := values["purge"]; {
+	case values == nil:
+		return false, ""
+	case len(values) == 1 && values[0] == "yes":
+		return true, ""
+	}
+	return false, "purge is yes, or is left out"
+}
+
 // setProblem returns the problem of a form with a set of items, for the caller; empty if there is
 // none.
 func setProblem(alias *item.Alias, form url.Values) string {
 	if name := caller.SentTwice(form, "folder", "everything"); name != "" {
 		return "the field " + name + " is sent twice"
 	}
+	if _, problem := purges(form); problem != "" {
+		return problem
+	}
 	everything := form.Get("everything")
 	switch {
-	case form.Get("action") != "delete":
-		return "the field action must be delete"
 	case everything != "" && everything != "yes":
 		return "the field everything must be yes"
 	case len(form["filename"]) > op.MaxSet:
@@ -112,9 +153,9 @@ func setProblem(alias *item.Alias, form url.Values) string {
 
 // deleteNames deletes items and responds with the outcome of each. One that is named twice is
 // deleted by the first name.
-func (q *itemsRequest) deleteNames(ctx context.Context, names []string) error {
+func (q *itemsRequest) deleteNames(ctx context.Context, names []string, purge bool) error {
 	distinct, at := op.Distinct(names)
-	set := op.Set{Alias: q.alias, Items: make([]op.InSet, len(distinct))}
+	set := op.Set{Alias: q.alias, Items: make([]op.InSet, len(distinct)), Purge: purge}
 	for i, filename := range distinct {
 		set.Items[i].Filename = filename
 	}
@@ -132,10 +173,10 @@ func (q *itemsRequest) deleteNames(ctx context.Context, names []string) error {
 		switch {
 		case !isFirst:
 			result.Message = "the item is named twice"
-		case outcomes[first] == nil:
-			result.Deleted = true
+		case outcomes[first].Err == nil:
+			result.Deleted, result.Trash = true, outcomes[first].Trash
 		default:
-			result.Message = item.OperationFailure("delete the item", outcomes[first]).Message
+			result.Message = item.OperationFailure("delete the item", outcomes[first].Err).Message
 		}
 	}
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, answer)

@@ -109,11 +109,11 @@ type itemAction struct {
 
 // The methods of an alias and of an item. HEAD is GET without its body.
 var (
-	mayList = []access.Right{access.List}
+	mayList = []access.Right{access.List, access.Restore} // the latter for the trash
 
 	aliasActions = map[string]itemAction{
 		http.MethodGet: {(*itemsRequest).list, mayList}, http.MethodHead: {(*itemsRequest).list, mayList},
-		http.MethodPost: {(*itemsRequest).deleteSet, []access.Right{access.Delete}},
+		http.MethodPost: {(*itemsRequest).change, []access.Right{access.Delete, access.Restore, access.Purge}},
 	}
 	oneActions = map[string]itemAction{
 		http.MethodGet: {(*itemsRequest).one, mayList}, http.MethodHead: {(*itemsRequest).one, mayList},
@@ -265,6 +265,9 @@ type listAnswer struct {
 
 // list responds with a page of items.
 func (q *itemsRequest) list(ctx context.Context) error {
+	if values := q.r.URL.Query(); values.Has("trash") {
+		return q.trash(ctx, values)
+	}
 	query, problem := q.query()
 	if problem != "" {
 		return q.bad(ctx, problem)

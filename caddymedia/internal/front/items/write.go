@@ -33,6 +33,17 @@ func (q *itemsRequest) replace(ctx context.Context) error {
 		return q.refuse(ctx, refused)
 	}
 	matches, failure := caller.Condition(q.r.Header, q.alias)
+	rights := []access.Right{access.Replace}
+	purge, problem := purges(q.r.URL.Query())
+	if purge {
+		rights = append(rights, access.Purge)
+	}
+	if failure == nil && problem != "" {
+		failure = item.Failf(item.BadRequest, "%s", problem)
+	}
+	if failure == nil && purge {
+		failure = q.permit.NeedOne(access.Purge)
+	}
 	if limit := q.permit.Service.Limits().MaxBody; failure == nil && q.r.ContentLength > limit {
 		failure = item.Failf(item.TooLarge, "the request is larger than %s", bytesize.Format(limit))
 	}
@@ -44,9 +55,10 @@ func (q *itemsRequest) replace(ctx context.Context) error {
 		return q.errored(ctx, "read the item", err)
 	}
 	req := upload.Replacement{
-		Request:  q.permit.Request(q.kind, q.alias.Name, q.base(), []access.Right{access.Replace}),
+		Request:  q.permit.Request(q.kind, q.alias.Name, q.base(), rights),
 		Filename: q.address.Filename, Matches: matches, Stored: stored,
 	}
+	req.Purge = purge
 	uploader := q.permit.Service.Uploader()
 	if failures := uploader.PrecheckReplacement(ctx, req, max(q.r.ContentLength, 0)); failures != nil { // the body need not be read
 		return q.uploadFailed(ctx, failures)
@@ -104,7 +116,7 @@ func (q *itemsRequest) transfer(ctx context.Context) error {
 	}
 	q.move = op.Move{
 		From: q.alias, Filename: q.address.Filename, To: cmp.Or(form.Get("copy_to"), form.Get("to")),
-		Copy: form.Get("copy_to") != "", New: form.Get("overwrite") == "no", BaseURL: q.base(),
+		Copy: form.Get("copy_to") != "", New: form.Get("overwrite") == "no", BaseURL: q.base(), Purge: form.Has("purge"),
 	}
 	q.toAlias = cmp.Or(form.Get("to_alias"), q.address.Alias)
 	if problem := transferProblem(form); problem != "" {
@@ -137,6 +149,9 @@ func transferProblem(form url.Values) string {
 	}
 	if form.Has("overwrite") && form.Get("overwrite") != "no" {
 		return "the field overwrite is no, or is left out"
+	}
+	if _, problem := purges(form); problem != "" {
+		return problem
 	}
 	switch to, copyTo := form.Get("to"), form.Get("copy_to"); {
 	case to == "" && copyTo == "":

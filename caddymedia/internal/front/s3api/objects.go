@@ -247,12 +247,13 @@ func (q *request) deleteObject() *Error {
 	if failed != nil {
 		return failed
 	}
-	remove := q.permit.Delete
-	name, isFolder := folderOf(q.key)
-	if isFolder {
-		remove = q.permit.DeleteMarker
+	var err error
+	if name, isFolder := folderOf(q.key); isFolder {
+		err = q.permit.DeleteMarker(q.ctx, q.alias, name, matches)
+	} else {
+		_, err = q.permit.Delete(q.ctx, op.Deletion{Alias: q.alias, Filename: name, Matches: matches})
 	}
-	if err := remove(q.ctx, q.alias, name, matches); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return storageError("delete the object", err)
 	}
 	q.w.WriteHeader(http.StatusNoContent)
@@ -303,7 +304,7 @@ func (q *request) deleteObjects() *Error {
 		Errors  []undeletedAnswer `xml:"Error"`
 	}{}
 	for _, object := range sent.Objects {
-		switch err := outcomes[at[object]]; {
+		switch err := outcomes[at[object]].Err; {
 		case err != nil:
 			failed := storageError("delete the object", err)
 			answer.Errors = append(answer.Errors, undeletedAnswer{object.Key, failed.Code, failed.Message})

@@ -82,7 +82,7 @@ func TestAttachment(t *testing.T) {
 		"a%20b.zip":                `attachment; filename=a%20b.zip`,
 		"写真 🎉.png":                 `attachment; filename="__ _.png"; filename*=utf-8''%E5%86%99%E7%9C%9F%20%F0%9F%8E%89.png`,
 	} {
-		value := attachment(name)
+		value := Attachment(name)
 		disposition, params, err := mime.ParseMediaType(value)
 		if err != nil || value != want || disposition != "attachment" || params["filename"] != name {
 			t.Errorf("%q returns %s, want %s: %q, %v", name, value, want, params["filename"], err)

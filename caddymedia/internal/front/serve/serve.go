@@ -233,10 +233,10 @@ func location(ctx context.Context, wanted target, info storagedrivers.Info, life
 		Lifetime: lifetime, ContentType: info.ContentType, CacheControl: wanted.cacheControl(),
 	}
 	if !wanted.isShown(info) {
-		opts.Disposition = attachment(path.Base(info.Key))
+		opts.Disposition = Attachment(path.Base(info.Key))
 	}
 	if wanted.signed != nil && wanted.signed.download != "" {
-		opts.Disposition = attachment(wanted.signed.download)
+		opts.Disposition = Attachment(wanted.signed.download)
 	}
 	return alias.Storage.Presign(ctx, info.Key, opts)
 }
@@ -332,7 +332,7 @@ func setHeaders(header http.Header, wanted target, info storagedrivers.Info) {
 		header.Set("Content-Security-Policy", sandbox)
 	}
 	if !wanted.isShown(info) && header.Get("Content-Disposition") == "" {
-		header.Set("Content-Disposition", attachment(path.Base(info.Key)))
+		header.Set("Content-Disposition", Attachment(path.Base(info.Key)))
 	}
 	if wanted.signed != nil {
 		wanted.signed.setHeaders(header)
@@ -383,9 +383,9 @@ func inline(mediaType string) bool {
 	return inlineTypes[mediaType] || strings.HasPrefix(mediaType, "audio/") || strings.HasPrefix(mediaType, "video/")
 }
 
-// attachment returns a Content-Disposition that makes a browser save the item under its name, RFC
+// Attachment returns a Content-Disposition that makes a browser save the item under its name, RFC
 // 6266. Programs such as wget know the plain form alone, so it stands before an extended one.
-func attachment(name string) string {
+func Attachment(name string) string {
 	if plainName(name) {
 		return "attachment; filename=" + name
 	}

@@ -120,6 +120,6 @@ func (s *Server) refuseUnsigned(running *service.Service, w http.ResponseWriter,
 func (s *signed) setHeaders(header http.Header) {
 	header.Set("Referrer-Policy", "no-referrer")
 	if s.download != "" {
-		header.Set("Content-Disposition", attachment(s.download))
+		header.Set("Content-Disposition", Attachment(s.download))
 	}
 }

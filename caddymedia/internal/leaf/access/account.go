@@ -26,10 +26,14 @@ const (
 	Replace Right = "replace"
 	Import  Right = "import"
 	Sign    Right = "sign"
+	Restore Right = "restore" // lists, reads and brings back what is in the trash
+	Purge   Right = "purge"   // removes for good
 )
 
 // Rights returns all rights.
-func Rights() []Right { return []Right{Upload, List, Delete, Move, Copy, Replace, Import, Sign} }
+func Rights() []Right {
+	return []Right{Upload, List, Delete, Move, Copy, Replace, Import, Sign, Restore, Purge}
+}
 
 // Account is an API key with its rights.
 type Account struct {

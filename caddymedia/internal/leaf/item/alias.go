@@ -77,6 +77,8 @@ type Alias struct {
 	// Overwrite replaces an item of the same name. Otherwise, under Append Time, the new one gets
 	// the time in its name.
 	Overwrite bool
+	// Trash is how long the generations of items that are removed or replaced are kept; 0 keeps none.
+	Trash time.Duration
 	// Sanitize makes plain names. Otherwise they are stored exactly as submitted.
 	Sanitize bool
 

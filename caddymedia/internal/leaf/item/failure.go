@@ -121,6 +121,8 @@ func StorageFailure(err error) *Failure {
 	switch {
 	case errors.Is(err, storagedrivers.ErrNoSpace):
 		reason, message = NoSpace, "the storage is full"
+	case errors.Is(err, storagedrivers.ErrUnkept):
+		reason, message = TooLarge, "the item is larger than 1 GiB, the most that the trash of this storage can keep"
 	case errors.Is(err, storagedrivers.ErrUnavailable), errors.Is(err, storagedrivers.ErrClosed),
 		errors.Is(err, context.DeadlineExceeded):
 		reason, message = Unavailable, "the storage cannot be reached now, try again later"

@@ -116,10 +116,15 @@ func (a *Alias) checkKeys(filename string) error {
 
 // longestKeys returns the keys of the objects that may be stored for an item.
 func (a *Alias) longestKeys(filename string) []string {
-	if a.Kind != Image {
-		return []string{a.Key(filename)}
+	keys := []string{a.Key(filename)}
+	if a.Trash > 0 {
+		keys = append(keys, a.TrashKey(a.NewKept(storagedrivers.Info{Key: a.Key(filename)}, time.Time{})))
 	}
-	return append(a.RenditionKeys(filename, storagedrivers.Info{}), a.VariantKey(filename))
+	if a.Kind == Image {
+		keys = append(keys, a.VariantKey(filename))
+		keys = append(keys, a.RenditionKeys(filename, storagedrivers.Info{})...)
+	}
+	return keys
 }
 
 // refusedExtension returns the failure for a name, with a way out that the caller knows.

@@ -1,0 +1,206 @@
+package op
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/caddymedia/media/caddymedia/internal/core/service"
+	"github.com/caddymedia/media/caddymedia/internal/core/upload"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/access"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/guard"
+)
+
+// Failures of the trash.
+var (
+	errNoTrash  = item.Failf(item.Conflict, "the alias has no trash")
+	errNotKept  = item.Failf(item.Missing, "there is no such item in the trash")
+	errPurgedID = item.Failf(item.BadRequest, "the ID is not one of an item in the trash")
+)
+
+// needTrash returns the failure of a caller who may not use the trash of an alias by one of the
+// rights; nil if it may. Tickets are for uploads.
+func (p *Permit) needTrash(alias *item.Alias, right access.Right) *item.Failure {
+	failure := p.NeedOne(right)
+	if failure == nil && p.Ticket != nil {
+		failure = item.Failf(item.Forbidden, "a ticket is no permission for the trash")
+	}
+	if failure == nil && alias.Trash == 0 {
+		failure = errNoTrash
+	}
+	return failure
+}
+
+// ListTrash returns a page of what is in the trash; see [service.Service.ListTrash].
+func (p *Permit) ListTrash(ctx context.Context, query service.TrashQuery) (page service.TrashPage, err error) {
+	failure := p.needTrash(query.Alias, access.Restore)
+	if path := query.Folder; failure == nil && !p.Account.Covers(path) && !(path == "" && query.Filename != "") ||
+		failure == nil && query.Filename != "" && !p.Account.Covers(query.Filename) {
+		failure = ErrNoFolder
+	}
+	if failure != nil {
+		return page, failure
+	}
+	return p.Service.ListTrash(ctx, query)
+}
+
+// kept returns an entry of the trash by its ID, unless that has ended or is not the caller's. An
+// invalid ID is BadRequest.
+func (p *Permit) kept(alias *item.Alias, id string) (item.Kept, *item.Failure) {
+	kept, ok := item.KeptOf(id)
+	switch {
+	case !ok || storagedrivers.ValidKey(alias.TrashKey(kept)) != nil:
+		return kept, errPurgedID
+	case alias.HasEnded(kept, p.Service.Uploader().Now()), !p.MayBeItem(alias, kept.Filename):
+		return kept, errNotKept
+	}
+	return kept, nil
+}
+
+// Kept returns an entry of the trash by its ID, which may have no object.
+func (p *Permit) Kept(alias *item.Alias, id string) (item.Kept, *item.Failure) {
+	if failure := p.needTrash(alias, access.Restore); failure != nil {
+		return item.Kept{}, failure
+	}
+	return p.kept(alias, id)
+}
+
+// Restoration is a request to bring back what is in the trash.
+type Restoration struct {
+	Alias *item.Alias
+	IDs   []string
+	// Rename gives an item whose name is taken another one under Append Time, and Replace replaces the
+	// item that has the name under Overwrite. Otherwise it is a failure.
+	Rename, Replace bool
+	BaseURL         string
+}
+
+// Restored is what became of an entry. Item is set unless there is a Failure.
+type Restored struct {
+	Item    upload.Item
+	Failure *item.Failure
+}
+
+// Restore brings items back, with all checks of an upload. The entries stay. The outcomes are in the
+// order of the IDs; or all of the request fails.
+func (p *Permit) Restore(ctx context.Context, r Restoration) ([]Restored, *item.Failure) {
+	rights := []access.Right{access.Restore}
+	failure := p.needTrash(r.Alias, access.Restore)
+	if failure == nil {
+		failure = p.begin(ctx, r.Alias, rights)
+	}
+	if failure != nil {
+		return nil, failure
+	}
+	outcomes := make([]Restored, len(r.IDs))
+	group := guard.NewGroup(atOnce)
+	for i, id := range r.IDs {
+		group.Go(func() error {
+			outcome := &outcomes[i]
+			err := guard.Call(func() error {
+				outcome.Item, outcome.Failure = p.restore(ctx, r, id)
+				return nil
+			})
+			if err != nil {
+				outcome.Failure = item.OperationFailure("restore the item", err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // the outcomes have the failures
+	return outcomes, nil
+}
+
+func (p *Permit) restore(ctx context.Context, r Restoration, id string) (restored upload.Item, failure *item.Failure) {
+	kept, failure := p.kept(r.Alias, id)
+	if failure != nil {
+		return restored, failure
+	}
+	if ctx.Err() != nil {
+		return restored, item.OperationFailure("", ctx.Err())
+	}
+	from, filename := r.Alias.InTrash(kept)
+	request := p.Request(r.Alias.Kind, r.Alias.Name, r.BaseURL, []access.Right{access.Restore})
+	request.Repetition = nil // what is there already is the same item
+	items, failures := p.Service.Uploader().Transfer(ctx, upload.Transfer{
+		Request: request, From: from, Filename: filename, To: kept.Filename, Copy: true, Same: true, Restores: true,
+		Exact: !r.Rename || r.Alias.Overwrite, New: !r.Replace && r.Alias.Overwrite,
+	})
+	if failures != nil {
+		if failure = failures[0]; failure.Reason == item.Missing {
+			failure = errNotKept
+		}
+		return restored, failure
+	}
+	return items[0], nil
+}
+
+// Purge removes entries of the trash for good. It returns the failures in the order of the IDs, nil
+// for an entry that was removed; or the failure of the whole request.
+func (p *Permit) Purge(ctx context.Context, alias *item.Alias, ids []string) ([]*item.Failure, *item.Failure) {
+	failure := p.needTrash(alias, access.Purge)
+	if failure == nil {
+		failure = p.begin(ctx, alias, []access.Right{access.Purge})
+	}
+	if failure != nil {
+		return nil, failure
+	}
+	failures := make([]*item.Failure, len(ids))
+	group := guard.NewGroup(atOnce)
+	for i, id := range ids {
+		group.Go(func() error {
+			err := guard.Call(func() error { return p.purge(ctx, alias, id) })
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				failures[i] = errNotKept
+			case err != nil:
+				failures[i] = item.OperationFailure("remove the item", err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // failures has the errors
+	return failures, nil
+}
+
+func (p *Permit) purge(ctx context.Context, alias *item.Alias, id string) error {
+	kept, failure := p.kept(alias, id)
+	if failure != nil {
+		return failure
+	}
+	return p.Service.Uploader().Purge(ctx, alias, kept, p.Actor)
+}
+
+// PurgeAll removes what was in the trash when the request began, below the folder of the caller. It
+// removes up to [MaxSet] entries, and reports how many, and whether more are left.
+func (p *Permit) PurgeAll(ctx context.Context, alias *item.Alias) (number int, more bool, failure *item.Failure) {
+	began := p.Service.Uploader().Now()
+	if failure = p.needTrash(alias, access.Purge); failure == nil {
+		failure = p.begin(ctx, alias, []access.Right{access.Purge})
+	}
+	if failure != nil {
+		return 0, false, failure
+	}
+	page, err := p.Service.ListTrash(ctx, service.TrashQuery{
+		Alias: alias, Folder: p.Account.Folder, OldestFirst: true, Limit: MaxSet, MaxTime: maxSetTime, MaxExamined: 100 * MaxSet,
+	})
+	if err != nil {
+		return 0, false, item.OperationFailure("list the trash", err)
+	}
+	errs := guard.Each(len(page.Entries), atOnce, func(i int) error {
+		if kept := page.Entries[i].Kept; kept.Removed.Before(began) {
+			return p.Service.Uploader().Purge(ctx, alias, kept, p.Actor)
+		}
+		return nil
+	})
+	for _, err := range errs {
+		if err == nil {
+			number++
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			failure = item.OperationFailure("remove the item", err)
+		}
+	}
+	return number, page.Next != "", failure
+}

@@ -1,0 +1,376 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/naming"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/guard"
+)
+
+// TrashQuery selects a page of what the trash of an alias keeps, and has not ended.
+type TrashQuery struct {
+	Alias *item.Alias
+	// Folder of the items, relative to the alias, and all below; empty for all.
+	Folder string
+	// Filename of the only item whose generations are listed; empty for all items.
+	Filename string
+	// Search is a part of the names, see [ItemFilter].
+	Search string
+	// OldestFirst lists what was removed first before the rest. Otherwise it comes last.
+	OldestFirst bool
+	// Limit is the maximum number of entries of a page.
+	Limit int
+	// Cursor is the Next of the previous page; empty for the first page.
+	Cursor string
+	// MaxExamined and MaxTime bound a page, which ends early then.
+	MaxExamined int
+	MaxTime     time.Duration
+}
+
+// InTrash is an entry in the trash.
+type InTrash struct {
+	item.Kept
+	Size int64
+}
+
+// TrashPage is a page of entries.
+type TrashPage struct {
+	Entries []InTrash
+	// Next is the cursor of the next page; empty on the last.
+	Next string
+	// Incomplete means that the bounds of the query ended the page.
+	Incomplete bool
+}
+
+// besidesTrash is how many items are compared with entries, or entries removed, side by side.
+const besidesTrash = 8
+
+// ListTrash returns a page of entries in the order of removal. A generation that is kept twice,
+// because two deletions of it were under way, is listed once. One that is still the present item,
+// because its deletion was cut, is not listed. The error is ErrCursor or that of the storage.
+func (s *Service) ListTrash(ctx context.Context, q TrashQuery) (TrashPage, error) {
+	w := &trashWalk{TrashQuery: q, now: s.now(), wants: ItemFilter(q.Alias, q.Search), seen: map[string]bool{}}
+	if q.Cursor != "" {
+		after, ok := item.KeptOf(q.Cursor)
+		if !ok {
+			return TrashPage{}, ErrCursor
+		}
+		w.after = &after
+	}
+	if q.MaxTime > 0 {
+		var cancel context.CancelFunc
+		w.bounded, cancel = context.WithTimeout(ctx, q.MaxTime)
+		defer cancel()
+	} else {
+		w.bounded = ctx
+	}
+	err := w.walk(ctx)
+	if errors.Is(err, errPageEnds) || w.last != "" && w.bounded.Err() != nil && ctx.Err() == nil {
+		w.page.Next, err = w.last, nil
+	}
+	w.page.Incomplete = w.page.Next != "" && len(w.page.Entries) < w.Limit
+	if err == nil {
+		err = w.dropPresent(ctx)
+	}
+	return w.page, err
+}
+
+// errPageEnds ends a walk.
+var errPageEnds = errors.New("the page is full")
+
+// trashWalk collects a page of entries.
+type trashWalk struct {
+	TrashQuery
+	now      time.Time
+	bounded  context.Context //nolint:containedctx // it ends with the time of the query
+	wants    func(key string) bool
+	after    *item.Kept // the last entry before the page; nil for none
+	seen     map[string]bool
+	examined int
+	last     string // the ID of the last entry that was examined
+	page     TrashPage
+}
+
+// walk visits the hours in the order of the query. Its first listing may take longer than the query
+// allows, so that each page makes progress.
+func (w *trashWalk) walk(ctx context.Context) error {
+	hours, err := w.hours(ctx)
+	if err != nil {
+		return err
+	}
+	for _, hour := range hours {
+		ended := !w.now.Before(hour.Add(time.Hour + w.Alias.Trash))
+		if !ended && !w.isBefore(hour, hour.Add(time.Hour)) {
+			if err := w.hour(w.bounded, hour); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hours returns the hours of the trash, in the order of the query.
+func (w *trashWalk) hours(ctx context.Context) (hours []time.Time, err error) {
+	err = eachHour(ctx, w.Alias, func(hour time.Time) error {
+		hours = append(hours, hour)
+		return nil
+	})
+	if !w.OldestFirst {
+		slices.Reverse(hours)
+	}
+	return hours, err
+}
+
+// eachHour calls f for the hours in which something was removed, the first one first.
+func eachHour(ctx context.Context, alias *item.Alias, f func(hour time.Time) error) error {
+	opts := storagedrivers.ListOptions{Prefix: alias.TrashRoot() + "/", Shallow: true}
+	for {
+		page, err := alias.Storage.List(ctx, opts)
+		if err != nil {
+			return err
+		}
+		for _, folder := range page.Folders {
+			if hour, ok := alias.HourOf(folder); ok {
+				if err := f(hour); err != nil {
+					return err
+				}
+			}
+		}
+		if opts.Cursor = page.Next; opts.Cursor == "" {
+			return nil
+		}
+	}
+}
+
+// isBefore reports whether all entries from one time to another are of earlier pages.
+func (w *trashWalk) isBefore(from, to time.Time) bool {
+	switch {
+	case w.after == nil:
+		return false
+	case w.OldestFirst:
+		return !to.After(w.after.Removed)
+	default:
+		return from.After(w.after.Removed)
+	}
+}
+
+// hour visits the entries of an hour. All their IDs begin with the digits that the first and the
+// last microsecond of the hour share.
+func (w *trashWalk) hour(ctx context.Context, hour time.Time) error {
+	first, last := fmt.Sprintf("%016d", hour.UnixMicro()), fmt.Sprintf("%016d", hour.Add(time.Hour).UnixMicro()-1)
+	shared := 0
+	for first[shared] == last[shared] {
+		shared++
+	}
+	return w.slice(ctx, w.Alias.TrashHour(hour)+"/", first[:shared])
+}
+
+const (
+	// sliceLength is the number of entries that are put into the order of the query at once.
+	sliceLength = 10_000
+	digits      = 16
+)
+
+// slice visits the entries whose IDs begin with some digits of the time. If there are many, it
+// visits them in ten slices by the next digit.
+func (w *trashWalk) slice(ctx context.Context, folder, start string) error {
+	from, to := bounds(start)
+	if w.isBefore(from, to) {
+		return nil
+	}
+	var found []storagedrivers.Info
+	for info, err := range w.Alias.Storage.All(ctx, folder+start) {
+		if err != nil {
+			return err
+		}
+		found = append(found, info)
+		if len(found) == sliceLength && len(start) < digits {
+			return w.tenths(ctx, folder, start)
+		}
+	}
+	if !w.OldestFirst {
+		slices.Reverse(found)
+	}
+	for _, info := range found {
+		if err := w.visit(info); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *trashWalk) tenths(ctx context.Context, folder, start string) error {
+	for n := range 10 {
+		if !w.OldestFirst {
+			n = 9 - n
+		}
+		if err := w.slice(ctx, folder, fmt.Sprint(start, n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bounds returns the first time whose digits begin with start, and the first one after all of them.
+func bounds(start string) (from, to time.Time) {
+	var number, width int64 = 0, 1
+	for i := range digits {
+		number *= 10
+		if i < len(start) {
+			number += int64(start[i] - '0')
+		} else {
+			width *= 10
+		}
+	}
+	return time.UnixMicro(number), time.UnixMicro(number + width)
+}
+
+// visit adds an entry to the page, if it belongs there.
+func (w *trashWalk) visit(info storagedrivers.Info) error {
+	kept, ok := w.Alias.KeptAt(info.Key)
+	if !ok || w.isEarlier(kept) {
+		return nil
+	}
+	if len(w.page.Entries) == w.Limit || w.MaxExamined > 0 && w.examined == w.MaxExamined {
+		return errPageEnds
+	}
+	w.examined++
+	w.last = kept.ID()
+	generation := fmt.Sprint(kept.Generation, kept.Stored.UnixMicro(), "/", kept.Filename)
+	if w.selects(kept) && !w.seen[generation] {
+		w.seen[generation] = true
+		w.page.Entries = append(w.page.Entries, InTrash{Kept: kept, Size: info.Size})
+	}
+	return nil
+}
+
+// isEarlier reports whether an entry belongs to an earlier page.
+func (w *trashWalk) isEarlier(kept item.Kept) bool {
+	if w.after == nil {
+		return false
+	}
+	order := strings.Compare(kept.ID(), w.after.ID())
+	if w.OldestFirst {
+		return order <= 0
+	}
+	return order >= 0
+}
+
+// selects reports whether the query asks for an entry.
+func (w *trashWalk) selects(kept item.Kept) bool {
+	switch {
+	case w.Alias.HasEnded(kept, w.now), naming.IsReserved(kept.Filename):
+		return false
+	case w.Filename != "":
+		return kept.Filename == w.Filename
+	}
+	return strings.HasPrefix(kept.Filename, folderStart(w.Folder)) && w.wants(kept.Filename)
+}
+
+// folderStart returns the beginning of the filenames in a folder.
+func folderStart(folder string) string {
+	if folder == "" {
+		return ""
+	}
+	return folder + "/"
+}
+
+// dropPresent drops the entries whose generations are present items: where a commit is not one for
+// several objects, a crash may leave a copy of an item that is still there.
+func (w *trashWalk) dropPresent(ctx context.Context) error {
+	if w.Alias.Storage.Features().Together == storagedrivers.Atomic {
+		return nil
+	}
+	present := make([]bool, len(w.page.Entries))
+	err := errors.Join(guard.Each(len(present), besidesTrash, func(i int) (err error) {
+		present[i], err = isPresent(ctx, w.Alias, w.page.Entries[i].Kept)
+		return err
+	})...)
+	entries := w.page.Entries[:0]
+	for i, entry := range w.page.Entries {
+		if !present[i] {
+			entries = append(entries, entry)
+		}
+	}
+	w.page.Entries = entries
+	return err
+}
+
+// isPresent reports whether the generation of an entry is the present item of its name.
+func isPresent(ctx context.Context, alias *item.Alias, kept item.Kept) (bool, error) {
+	info, err := item.Stat(ctx, alias.Storage, alias.Key(kept.Filename))
+	return err == nil && info.Key != "" && kept.IsOf(info), err
+}
+
+// Interval bounds of sweeping the trash of an alias.
+const (
+	minTrashInterval = time.Minute
+	maxTrashInterval = time.Hour
+)
+
+// sweepTrash removes what has ended from the trash of an alias until ctx ends.
+func (s *Service) sweepTrash(ctx context.Context, alias *item.Alias) {
+	interval := min(max(alias.Trash, minTrashInterval), maxTrashInterval)
+	for s.health.awaitReachable(ctx, alias.Storage.Name()) {
+		err := guard.Call(func() error { return s.SweepTrash(ctx, alias) })
+		if errors.Is(err, storagedrivers.ErrClosed) {
+			return
+		}
+		if err != nil && ctx.Err() == nil && !errors.Is(err, storagedrivers.ErrUnavailable) {
+			s.log.Warn("sweeping the trash", "alias", alias.Name, "storage", alias.Storage.Name(), "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(interval):
+		}
+	}
+}
+
+// SweepTrash removes what has ended from the trash of an alias. Where nothing has, it asks the
+// storage once.
+func (s *Service) SweepTrash(ctx context.Context, alias *item.Alias) error {
+	return eachHour(ctx, alias, func(hour time.Time) error {
+		if s.now().Before(hour.Add(alias.Trash)) {
+			return nil
+		}
+		work, left := guard.NewGroup(besidesTrash), false
+		for info, err := range alias.Storage.All(ctx, alias.TrashHour(hour)+"/") {
+			if err != nil {
+				return errors.Join(err, work.Wait())
+			}
+			if kept, ok := alias.KeptAt(info.Key); ok && alias.HasEnded(kept, s.now()) {
+				work.Go(func() error { return item.Remove(ctx, alias.Storage, info.Key) })
+			} else {
+				left = true
+			}
+		}
+		err := work.Wait()
+		if over := hour.Add(time.Hour + clockDifference); err == nil && !left && over.Before(s.now()) {
+			err = removeFolders(ctx, alias.Storage, alias.TrashHour(hour))
+		}
+		return err
+	})
+}
+
+// clockDifference is the most by which the clock of another process may differ that still removes
+// items in an hour that is over.
+const clockDifference = 10 * time.Minute
+
+// removeFolders removes a folder without objects from a storage that has such folders: an object in
+// its place takes it away.
+func removeFolders(ctx context.Context, storage *storagedrivers.Storage, folder string) error {
+	if !storage.Features().EmptyFolders {
+		return nil
+	}
+	if _, err := storage.Put(ctx, folder, strings.NewReader(""), storagedrivers.PutOptions{}); err != nil {
+		return err
+	}
+	return item.Remove(ctx, storage, folder)
+}

@@ -1,0 +1,141 @@
+package item
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// A generation of an item that was removed or replaced is kept in the trash of its alias, under a
+// key that says when it was stored and removed, and what it was:
+//
+//	img/content@trash/2026-11-29T22/1764454543123456-1764450000000000-9d1b0c7ef2k7qx4m/26-11/photo.jpg
+//
+// The times are microseconds since 1970, in 16 digits. So the keys are in the order of removal, and
+// nothing else need be stored.
+
+// TrashSuffix is the end of the folder names that are reserved for trash.
+const TrashSuffix = "@trash"
+
+// TrashRoot returns the folder of the trash, which is outside of the folder of the items.
+func (a *Alias) TrashRoot() string { return a.Prefix + TrashSuffix }
+
+// HasTrashFolder reports whether [Alias.TrashRoot] is reserved for trash, also if the alias has
+// none at present.
+func (a *Alias) HasTrashFolder() bool { return a.Prefix != "" }
+
+// TrashLocation returns the location of the trash.
+func (a *Alias) TrashLocation() storagedrivers.Location {
+	return a.Storage.Location().Join(a.TrashRoot())
+}
+
+// Kept is a generation of an item in the trash.
+type Kept struct {
+	Filename        string
+	Removed, Stored time.Time
+	// Generation is the same for all entries of one generation of one item.
+	Generation string
+
+	random string
+}
+
+const (
+	hourLayout       = "2006-01-02T15"
+	generationLength = 8 // in hexadecimal digits
+	randomLength     = 8
+)
+
+// NewKept returns a new entry for an item of the alias that is removed now.
+func (a *Alias) NewKept(old storagedrivers.Info, now time.Time) Kept {
+	return Kept{
+		Filename: a.Filename(old.Key), Removed: now, Stored: old.ModTime, Generation: generationOf(old),
+		random: strings.ToLower(rand.Text()[:randomLength]),
+	}
+}
+
+// generationOf identifies a generation of an item among those that were stored at one time.
+func generationOf(info storagedrivers.Info) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d", info.Key, info.ETag, info.Size))
+	return hex.EncodeToString(sum[:generationLength/2])
+}
+
+// IsOf reports whether the entry is of the generation of an item.
+func (k Kept) IsOf(info storagedrivers.Info) bool {
+	return k.Generation == generationOf(info) && micros(k.Stored) == micros(info.ModTime)
+}
+
+// micros returns a time as in a key. A time that a backend does not know is 0.
+func micros(t time.Time) string { return fmt.Sprintf("%016d", max(t.UnixMicro(), 0)) }
+
+// ID identifies the entry in its alias.
+func (k Kept) ID() string {
+	return micros(k.Removed) + "-" + micros(k.Stored) + "-" + k.Generation + k.random + "/" + k.Filename
+}
+
+// idPattern matches the part of an ID before the filename.
+var idPattern = regexp.MustCompile(fmt.Sprintf(`^(\d{16})-(\d{16})-([0-9a-f]{%d})([0-9a-z]{%d})$`, generationLength, randomLength))
+
+// KeptOf returns the entry of an ID, and false if it is none.
+func KeptOf(id string) (kept Kept, ok bool) {
+	head, filename, _ := strings.Cut(id, "/")
+	found := idPattern.FindStringSubmatch(head)
+	if found == nil || storagedrivers.ValidKey(filename) != nil {
+		return kept, false
+	}
+	kept = Kept{Filename: filename, Generation: found[3], random: found[4]}
+	for i, at := range []*time.Time{&kept.Removed, &kept.Stored} {
+		number, err := strconv.ParseInt(found[i+1], 10, 64)
+		if err != nil {
+			return kept, false
+		}
+		*at = time.UnixMicro(number).UTC()
+	}
+	return kept, true
+}
+
+// TrashKey returns the key of an entry.
+func (a *Alias) TrashKey(kept Kept) string { return path.Join(a.TrashHour(kept.Removed), kept.ID()) }
+
+// TrashHour returns the folder of the entries that are removed in the hour of a time.
+func (a *Alias) TrashHour(at time.Time) string {
+	return a.TrashRoot() + "/" + at.UTC().Format(hourLayout)
+}
+
+// HourOf is the inverse of [Alias.TrashHour]; it returns false for any other folder.
+func (a *Alias) HourOf(folder string) (hour time.Time, ok bool) {
+	name, ok := strings.CutPrefix(strings.TrimSuffix(folder, "/"), a.TrashRoot()+"/")
+	hour, err := time.Parse(hourLayout, name)
+	return hour, ok && err == nil
+}
+
+// KeptAt returns the entry under a key, and false if it is none.
+func (a *Alias) KeptAt(key string) (kept Kept, ok bool) {
+	rest, ok := strings.CutPrefix(key, a.TrashRoot()+"/")
+	_, id, _ := strings.Cut(rest, "/")
+	if !ok {
+		return kept, false
+	}
+	kept, ok = KeptOf(id)
+	return kept, ok && a.TrashKey(kept) == key
+}
+
+// InTrash returns an alias whose item of the filename is the entry. It is for reading.
+func (a *Alias) InTrash(kept Kept) (trash *Alias, filename string) {
+	shown := *a
+	shown.Kind, shown.Prefix, shown.Trash, shown.CacheControl = File, a.TrashHour(kept.Removed), 0, "no-store"
+	shown.Redirect, shown.Negotiate, shown.Renditions, shown.WebP, shown.Facts = nil, false, nil, nil, NoFacts
+	return &shown, kept.ID()
+}
+
+// HasEnded reports whether the entry is not to be had back any more.
+func (a *Alias) HasEnded(kept Kept, now time.Time) bool {
+	return !now.Before(kept.Removed.Add(a.Trash))
+}
