@@ -33,15 +33,11 @@ func (o *Observer) auditChange(change upload.Change) {
 		c.Action, c.Kind, c.Alias, c.Filename = transferAction(t), t.From.Kind, t.From.Name, t.Filename
 		c.ToAlias, c.To, c.Result = change.Alias.Name, change.Item.Filename, resultOK
 	}
-	o.writeAudit(c, c.Result == resultOK && change.Action != upload.Unchanged, zap.Int64("size", c.Size), trashField(change.Item))
-}
-
-// trashField names the entry of the trash that keeps the earlier item, if there is one.
-func trashField(item upload.Item) zap.Field {
-	if item.Trash == "" {
-		return zap.Skip()
+	fields := []zap.Field{zap.Int64("size", c.Size)}
+	if change.Item.Trash != "" {
+		fields = append(fields, zap.String("trash", change.Item.Trash))
 	}
-	return zap.String("trash", item.Trash)
+	o.writeAudit(c, c.Result == resultOK && change.Action != upload.Unchanged, fields...)
 }
 
 // transferAction returns the action of a move or copy.
@@ -89,10 +85,17 @@ func (o *Observer) auditRefusal(op upload.Operation, failure *item.Failure) {
 	o.writeAudit(c, false, fields...)
 }
 
+func deletionAction(d service.Deletion) string {
+	if d.Purge {
+		return auditActions[upload.Purged]
+	}
+	return auditActions[upload.Deleted]
+}
+
 // auditDeletion writes a set of items, or a refused request to delete items.
 func (o *Observer) auditDeletion(d service.Deletion) {
 	c := Change{
-		Action: auditActions[upload.Deleted], Kind: d.Kind, Alias: d.Alias, Filename: d.Filename, Size: -1,
+		Action: deletionAction(d), Kind: d.Kind, Alias: d.Alias, Filename: d.Filename, Size: -1,
 		IsSet: d.IsSet, Folder: d.Folder, Number: d.Number, Actor: d.Actor, Result: resultOK,
 	}
 	if d.Failure != nil {

@@ -44,6 +44,7 @@ type bench struct {
 
 	refused *refusals
 	alias   *item.Alias // one, which has a.txt, sub/b.txt, and users/alice/c.txt
+	kept    string      // the ID of an earlier users/alice/c.txt in its trash
 	asked   int         // how often the caller was authenticated again
 	now     access.Caller
 	gone    *item.Failure // of that
@@ -56,6 +57,7 @@ func newBench(t *testing.T) *bench {
 		c.Observer = b.refused
 		c.FileAliases["one"].Private = &media.Private{}
 		c.FileAliases["one"].Storage = "replacing"
+		c.FileAliases["one"].Trash = "1h"
 	})
 	for _, name := range []string{"a.txt", "sub/b.txt", "users/alice/c.txt"} {
 		b.Put(t, "file/one/"+name, name)
@@ -78,6 +80,9 @@ func newBench(t *testing.T) *bench {
 	if b.gone != nil {
 		t.Fatal(b.gone)
 	}
+	kept := b.alias.NewKept(storagedrivers.Info{Key: b.alias.Key("users/alice/c.txt"), ModTime: testservice.Noon}, testservice.Noon)
+	b.kept = kept.ID()
+	b.Put(t, b.alias.TrashKey(kept), "earlier")
 	return b
 }
 
@@ -134,6 +139,39 @@ var operations = []operation{
 	{"delete folder", access.Delete, true, false, func(ctx context.Context, b *bench, filename string) error {
 		f := op.Folder{Alias: b.alias, Name: strings.Trim(folderOf(filename), "/"), Began: time.Now().Add(time.Hour), Watch: b.alias.Watch()}
 		if _, _, failure := b.DeleteFolder(ctx, f); failure != nil {
+			return failure
+		}
+		return nil
+	}},
+	{"restore", access.Restore, true, false, func(ctx context.Context, b *bench, _ string) error {
+		outcomes, failure := b.Restore(ctx, op.Restoration{Alias: b.alias, IDs: []string{b.kept}, Replace: true})
+		if failure == nil {
+			failure = outcomes[0].Failure
+		}
+		if failure != nil {
+			return failure
+		}
+		return nil
+	}},
+	{"purge", access.Purge, true, false, func(ctx context.Context, b *bench, _ string) error {
+		failures, failure := b.Purge(ctx, b.alias, []string{b.kept})
+		if failure == nil {
+			failure = failures[0]
+		}
+		if failure != nil {
+			return failure
+		}
+		return nil
+	}},
+	{"list trash", access.Restore, false, true, func(ctx context.Context, b *bench, filename string) error {
+		page, err := b.ListTrash(ctx, service.TrashQuery{Alias: b.alias, Folder: strings.Trim(folderOf(filename), "/"), Limit: 10})
+		if err == nil && (len(page.Entries) != 1 || page.Entries[0].ID() != b.kept) {
+			err = errors.New("the list lacks the entry")
+		}
+		return err
+	}},
+	{"kept", access.Restore, false, true, func(_ context.Context, b *bench, _ string) error {
+		if _, failure := b.Kept(b.alias, b.kept); failure != nil {
 			return failure
 		}
 		return nil

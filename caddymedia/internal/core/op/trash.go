@@ -92,6 +92,7 @@ func (p *Permit) Restore(ctx context.Context, r Restoration) ([]Restored, *item.
 		failure = p.begin(ctx, r.Alias, rights)
 	}
 	if failure != nil {
+		p.reportUnrestored(ctx, r.Alias, "", failure)
 		return nil, failure
 	}
 	outcomes := make([]Restored, len(r.IDs))
@@ -115,11 +116,12 @@ func (p *Permit) Restore(ctx context.Context, r Restoration) ([]Restored, *item.
 
 func (p *Permit) restore(ctx context.Context, r Restoration, id string) (restored upload.Item, failure *item.Failure) {
 	kept, failure := p.kept(r.Alias, id)
-	if failure != nil {
-		return restored, failure
+	if failure == nil && ctx.Err() != nil {
+		failure = item.OperationFailure("", ctx.Err())
 	}
-	if ctx.Err() != nil {
-		return restored, item.OperationFailure("", ctx.Err())
+	if failure != nil {
+		p.reportUnrestored(ctx, r.Alias, id, failure)
+		return restored, failure
 	}
 	from, filename := r.Alias.InTrash(kept)
 	request := p.Request(r.Alias.Kind, r.Alias.Name, r.BaseURL, []access.Right{access.Restore})
@@ -137,14 +139,19 @@ func (p *Permit) restore(ctx context.Context, r Restoration, id string) (restore
 	return items[0], nil
 }
 
+// reportUnrestored reports an entry that is not brought back, or a whole request.
+func (p *Permit) reportUnrestored(ctx context.Context, alias *item.Alias, id string, failure *item.Failure) {
+	failed := *failure
+	failed.Filename = id
+	p.Service.Observer().Refused(ctx, upload.Operation{
+		Kind: alias.Kind, Alias: alias.Name, Actor: p.Actor, Transfer: &upload.Transfer{Filename: id, Copy: true, Restores: true},
+	}, item.Failures{&failed})
+}
+
 // Purge removes entries of the trash for good. It returns the failures in the order of the IDs, nil
 // for an entry that was removed; or the failure of the whole request.
 func (p *Permit) Purge(ctx context.Context, alias *item.Alias, ids []string) ([]*item.Failure, *item.Failure) {
-	failure := p.needTrash(alias, access.Purge)
-	if failure == nil {
-		failure = p.begin(ctx, alias, []access.Right{access.Purge})
-	}
-	if failure != nil {
+	if failure := p.beginPurge(ctx, alias); failure != nil {
 		return nil, failure
 	}
 	failures := make([]*item.Failure, len(ids))
@@ -165,9 +172,22 @@ func (p *Permit) Purge(ctx context.Context, alias *item.Alias, ids []string) ([]
 	return failures, nil
 }
 
+// beginPurge is begin for a request that removes entries.
+func (p *Permit) beginPurge(ctx context.Context, alias *item.Alias) *item.Failure {
+	failure := p.needTrash(alias, access.Purge)
+	if failure == nil {
+		failure = p.begin(ctx, alias, []access.Right{access.Purge})
+	}
+	if failure != nil {
+		p.report(ctx, alias, service.Deletion{IsSet: true, Purge: true, Failure: failure})
+	}
+	return failure
+}
+
 func (p *Permit) purge(ctx context.Context, alias *item.Alias, id string) error {
 	kept, failure := p.kept(alias, id)
 	if failure != nil {
+		p.report(ctx, alias, service.Deletion{Filename: id, Purge: true, Failure: failure})
 		return failure
 	}
 	return p.Service.Uploader().Purge(ctx, alias, kept, p.Actor)
@@ -177,10 +197,7 @@ func (p *Permit) purge(ctx context.Context, alias *item.Alias, id string) error 
 // removes up to [MaxSet] entries, and reports how many, and whether more are left.
 func (p *Permit) PurgeAll(ctx context.Context, alias *item.Alias) (number int, more bool, failure *item.Failure) {
 	began := p.Service.Uploader().Now()
-	if failure = p.needTrash(alias, access.Purge); failure == nil {
-		failure = p.begin(ctx, alias, []access.Right{access.Purge})
-	}
-	if failure != nil {
+	if failure = p.beginPurge(ctx, alias); failure != nil {
 		return 0, false, failure
 	}
 	page, err := p.Service.ListTrash(ctx, service.TrashQuery{

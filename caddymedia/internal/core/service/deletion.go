@@ -9,6 +9,8 @@ type Deletion struct {
 	Alias, Filename string
 	// IsSet means that the request names a set of items.
 	IsSet bool
+	// Purge means that the items are in the trash; Filename is the ID of an entry.
+	Purge bool
 	// Folder of a set; empty if the request names its items.
 	Folder string
 	// Number of items of a set that were deleted.

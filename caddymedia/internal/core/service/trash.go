@@ -56,7 +56,14 @@ const besidesTrash = 8
 // because two deletions of it were under way, is listed once. One that is still the present item,
 // because its deletion was cut, is not listed. The error is ErrCursor or that of the storage.
 func (s *Service) ListTrash(ctx context.Context, q TrashQuery) (TrashPage, error) {
-	w := &trashWalk{TrashQuery: q, now: s.now(), wants: ItemFilter(q.Alias, q.Search), seen: map[string]bool{}}
+	return s.listTrash(ctx, q, sliceLength)
+}
+
+// sliceLength is the number of entries that are put into the order of a query at once.
+const sliceLength = 10_000
+
+func (s *Service) listTrash(ctx context.Context, q TrashQuery, slice int) (TrashPage, error) {
+	w := &trashWalk{TrashQuery: q, now: s.now(), most: slice, wants: ItemFilter(q.Alias, q.Search), seen: map[string]bool{}}
 	if q.Cursor != "" {
 		after, ok := item.KeptOf(q.Cursor)
 		if !ok {
@@ -89,6 +96,7 @@ var errPageEnds = errors.New("the page is full")
 type trashWalk struct {
 	TrashQuery
 	now      time.Time
+	most     int             // entries of a slice
 	bounded  context.Context //nolint:containedctx // it ends with the time of the query
 	wants    func(key string) bool
 	after    *item.Kept // the last entry before the page; nil for none
@@ -172,11 +180,8 @@ func (w *trashWalk) hour(ctx context.Context, hour time.Time) error {
 	return w.slice(ctx, w.Alias.TrashHour(hour)+"/", first[:shared])
 }
 
-const (
-	// sliceLength is the number of entries that are put into the order of the query at once.
-	sliceLength = 10_000
-	digits      = 16
-)
+// digits is the number of digits of a time in an ID.
+const digits = 16
 
 // slice visits the entries whose IDs begin with some digits of the time. If there are many, it
 // visits them in ten slices by the next digit.
@@ -191,7 +196,7 @@ func (w *trashWalk) slice(ctx context.Context, folder, start string) error {
 			return err
 		}
 		found = append(found, info)
-		if len(found) == sliceLength && len(start) < digits {
+		if len(found) > w.most && len(start) < digits {
 			return w.tenths(ctx, folder, start)
 		}
 	}

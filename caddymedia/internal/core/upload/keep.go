@@ -51,10 +51,10 @@ func closeKept(changes []storagedrivers.Change) {
 func (u *Uploader) Purge(ctx context.Context, alias *item.Alias, kept item.Kept, actor item.Actor) error {
 	trash, id := alias.InTrash(kept)
 	info, err := item.Stat(ctx, alias.Storage, trash.Key(id))
-	if err == nil && info.Key == "" {
-		return fs.ErrNotExist
-	}
-	if err == nil {
+	switch {
+	case err == nil && info.Key == "":
+		err = fs.ErrNotExist
+	case err == nil:
 		err = item.Remove(ctx, alias.Storage, info.Key)
 	}
 	purged := Item{Filename: kept.Filename, Size: info.Size, Trash: id}

@@ -354,6 +354,12 @@ func (d *wholeSeconds) Stat(ctx context.Context, key string) (storagedrivers.Inf
 	return d.dated(info), err
 }
 
+func (d *wholeSeconds) Features() storagedrivers.Features {
+	features := d.Driver.Features()
+	features.Copies = false // as hosts with such times
+	return features
+}
+
 func (d *wholeSeconds) dated(info storagedrivers.Info) storagedrivers.Info {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -189,6 +189,7 @@ func (q *itemsRequest) restore(ctx context.Context, form url.Values) error {
 		return q.refuse(ctx, refused)
 	}
 	defer ended()
+	q.reported = true // by the operation
 	distinct, at := op.Distinct(ids)
 	outcomes, failure := q.permit.Restore(ctx, op.Restoration{
 		Alias: q.alias, IDs: distinct, Rename: rename != "", Replace: replace != "", BaseURL: q.base(),
@@ -212,11 +213,11 @@ func (q *itemsRequest) restore(ctx context.Context, form url.Values) error {
 
 // purge removes the entries that a form names, or all, for good.
 func (q *itemsRequest) purge(ctx context.Context, form url.Values) error {
-	q.reported = true // each entry
 	if everything := form["everything"]; everything != nil {
 		if len(everything) != 1 || everything[0] != "yes" || form.Has("id") {
 			return q.bad(ctx, "the field everything is yes, without fields id")
 		}
+		q.reported = true
 		number, more, failure := q.permit.PurgeAll(ctx, q.alias)
 		if failure != nil {
 			return q.failed(ctx, failure)
@@ -227,6 +228,7 @@ func (q *itemsRequest) purge(ctx context.Context, form url.Values) error {
 	if problem != "" {
 		return q.bad(ctx, problem)
 	}
+	q.reported = true
 	distinct, at := op.Distinct(ids)
 	failures, failure := q.permit.Purge(ctx, q.alias, distinct)
 	if failure != nil {

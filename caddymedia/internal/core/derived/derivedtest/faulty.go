@@ -105,6 +105,18 @@ func (d *faulty) StageCopy(ctx context.Context, source storagedrivers.Info) (sto
 	return &faultyStaged{st, d}, nil
 }
 
+// StageLink asks for the source.
+func (d *faulty) StageLink(ctx context.Context, source storagedrivers.Info) (storagedrivers.Staged, error) {
+	if err := d.fail("link", source.Key); err != nil {
+		return nil, err
+	}
+	st, err := d.Driver.StageLink(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	return &faultyStaged{st, d}, nil
+}
+
 func (d *faulty) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
 	if err := d.fail("stat", key); err != nil {
 		return storagedrivers.Info{}, err

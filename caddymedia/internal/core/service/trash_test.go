@@ -1,0 +1,175 @@
+package service
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+// trashed returns a service with a trash of an hour, of the alias "webp".
+func trashed(t *testing.T) (*Service, *item.Alias, *memory.Driver) {
+	t.Helper()
+	s, driver := listed(t)
+	alias, _ := s.Alias(item.Image, "webp")
+	alias.Trash = 3 * time.Hour
+	return s, alias, driver
+}
+
+// keep stores an entry.
+func keep(t *testing.T, alias *item.Alias, driver *memory.Driver, filename string, removed time.Time) item.Kept {
+	t.Helper()
+	old := storagedrivers.Info{Key: alias.Key(filename), ModTime: removed.Add(-time.Hour), ETag: fmt.Sprint(removed)}
+	kept := alias.NewKept(old, removed)
+	if _, err := driver.Put(t.Context(), alias.TrashKey(kept), strings.NewReader(filename), storagedrivers.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return kept
+}
+
+// trashPages returns the filenames of all pages of a query, which is answered in slices.
+func (s *Service) trashPages(t *testing.T, q TrashQuery, slice int) (names []string, pages int) {
+	t.Helper()
+	for pages < 1000 {
+		page, err := s.listTrash(t.Context(), q, slice)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(page.Entries) > q.Limit || page.Incomplete != (page.Next != "" && len(page.Entries) < q.Limit) {
+			t.Errorf("%d entries, incomplete %t", len(page.Entries), page.Incomplete)
+		}
+		for _, entry := range page.Entries {
+			names = append(names, entry.Filename)
+		}
+		if pages++; page.Next == "" {
+			return names, pages
+		}
+		q.Cursor = page.Next
+	}
+	t.Fatal("the pages have no end")
+	return nil, 0
+}
+
+// TestListTrash: the pages of any size, read in slices of any size, add up to what was removed, in
+// either order, by folder, filename and search, without what has ended.
+func TestListTrash(t *testing.T) {
+	t.Parallel()
+	s, alias, driver := trashed(t)
+	now := s.now()
+	var all []string // the last one removed first
+	for i := range 40 {
+		filename := fmt.Sprintf("%c/%02d.jpg", 'a'+i%2, i)
+		all = append(all, filename)
+		keep(t, alias, driver, filename, now.Add(-time.Duration(i*i)*6*time.Second)) // some within one second
+	}
+	keep(t, alias, driver, "a/ended.jpg", now.Add(-alias.Trash))
+	keep(t, alias, driver, "@uploads/x.jpg", now)
+	for _, key := range []string{"img/webp@trash/x", "img/webp@trash/2026-11-29T22/x", "img/webp@trash/2026-11-29T22/x/a.jpg"} {
+		if _, err := driver.Put(t.Context(), key, strings.NewReader(""), storagedrivers.PutOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	only := func(wanted func(string) bool) []string {
+		return slices.DeleteFunc(slices.Clone(all), func(name string) bool { return !wanted(name) })
+	}
+	for name, tt := range map[string]struct {
+		query TrashQuery
+		want  []string
+	}{
+		"all":      {TrashQuery{}, all},
+		"folder":   {TrashQuery{Folder: "a"}, only(func(name string) bool { return strings.HasPrefix(name, "a/") })},
+		"beside":   {TrashQuery{Folder: "a/0"}, nil},
+		"filename": {TrashQuery{Filename: "b/05.jpg"}, []string{"b/05.jpg"}},
+		"search":   {TrashQuery{Search: "1"}, only(func(name string) bool { return strings.Contains(name, "1") })},
+	} {
+		for _, tt.query.OldestFirst = range []bool{false, true} {
+			want := slices.Clone(tt.want)
+			if tt.query.OldestFirst {
+				slices.Reverse(want)
+			}
+			for _, tt.query.Limit = range []int{1, 7, 100} {
+				for _, slice := range []int{1, 5, 1000} {
+					for _, tt.query.MaxExamined = range []int{0, 3} {
+						tt.query.Alias = alias
+						if got, _ := s.trashPages(t, tt.query, slice); !slices.Equal(got, want) {
+							t.Fatalf("%s, %+v in slices of %d: %q, want %q", name, tt.query, slice, got, want)
+						}
+					}
+				}
+			}
+		}
+	}
+	if _, err := s.ListTrash(t.Context(), TrashQuery{Alias: alias, Limit: 1, Cursor: "x"}); err != ErrCursor {
+		t.Errorf("error %v, want %v", err, ErrCursor)
+	}
+}
+
+// TestListTrashOnce: a generation that was kept twice is listed once, and one that is still there is
+// not listed.
+func TestListTrashOnce(t *testing.T) {
+	t.Parallel()
+	s, alias, driver := trashed(t)
+	now := s.now()
+	twice := storagedrivers.Info{Key: alias.Key("twice.jpg"), ModTime: now.Add(-time.Minute), ETag: "x"}
+	there, err := driver.Put(t.Context(), alias.Key("there.jpg"), strings.NewReader("there"), storagedrivers.PutOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := there
+	other.ETag = "other"
+	for _, old := range []storagedrivers.Info{twice, there, other, twice} {
+		now = now.Add(time.Microsecond)
+		key := alias.TrashKey(alias.NewKept(old, now))
+		if _, err := driver.Put(t.Context(), key, strings.NewReader("x"), storagedrivers.PutOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if names, _ := s.trashPages(t, TrashQuery{Alias: alias, Limit: 10}, 100); !slices.Equal(names, []string{"twice.jpg", "there.jpg"}) {
+		t.Errorf("listed are %q", names)
+	}
+}
+
+// TestSweepTrash: what has ended is removed, and nothing else. Where nothing has, the storage is
+// asked once.
+func TestSweepTrash(t *testing.T) {
+	t.Parallel()
+	s, alias, driver := trashed(t)
+	now := s.now()
+	kept := map[string]bool{}
+	for age, stays := range map[time.Duration]bool{
+		0: true, time.Hour: true, alias.Trash - time.Minute: true, alias.Trash: false, alias.Trash + 24*time.Hour: false,
+	} {
+		one := keep(t, alias, driver, "a.jpg", now.Add(-age))
+		kept[alias.TrashKey(one)] = stays
+	}
+	if _, err := driver.Put(t.Context(), alias.Key("item.jpg"), strings.NewReader("x"), storagedrivers.PutOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := s.SweepTrash(t.Context(), alias); err != nil {
+			t.Fatal(err)
+		}
+		for key, stays := range kept {
+			if _, err := driver.Stat(t.Context(), key); (err == nil) != stays {
+				t.Errorf("%s stays: %t, want %t", key, err == nil, stays)
+			}
+		}
+		if _, err := driver.Stat(t.Context(), alias.Key("item.jpg")); err != nil {
+			t.Error(err)
+		}
+	}
+	asked := 0
+	driver.Fail = func(string, string) error {
+		asked++
+		return nil
+	}
+	alias.Trash = 10 * time.Hour
+	if err := s.SweepTrash(t.Context(), alias); err != nil || asked != 1 {
+		t.Errorf("asked %d times, error %v", asked, err)
+	}
+}
