@@ -194,15 +194,20 @@ func (o *AliasOptions) Check() error {
 	if o.Private != nil && o.Redirect != nil && o.Redirect.To == redirectPublic {
 		return errors.New("redirect public does not go with private: the storage serves the items without a signature")
 	}
-	if o.Prefix == "" {
-		return nil
-	}
-	if _, err := parseTrash(o.Trash); err != nil {
+	kept, err := parseTrash(o.Trash)
+	if err != nil || o.Prefix == "" {
 		return err
 	}
-	_, err := cleanPrefix(o.Prefix)
+	prefix, err := cleanPrefix(o.Prefix)
+	if err == nil && prefix == "" && kept > 0 {
+		err = errNoRoom
+	}
 	return err
 }
+
+// errNoRoom means that there is no folder for the trash of an alias.
+var errNoRoom = errors.New("trash needs a prefix other than /, because it is outside of it: set a prefix, or trash off")
+
 
 // cleanPrefix returns the prefix of an alias without slashes around it, or an error if it is no
 // folder, or within one that is reserved. The prefix "/" is "".
@@ -405,7 +410,7 @@ func (o *AliasOptions) alias(
 		return nil, err
 	}
 	if alias.Trash > 0 && !alias.HasTrashFolder() {
-		return nil, errors.New("trash needs a prefix other than /, because it is outside of it: set a prefix, or trash off")
+		return nil, errNoRoom
 	}
 	if r := o.Redirect; r != nil {
 		if r.To == redirectPresigned && !alias.Storage.CanPresign() {

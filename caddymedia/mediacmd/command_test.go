@@ -169,7 +169,7 @@ func TestPrefixes(t *testing.T) {
 			for i, prefix := range test.prefixes {
 				all[i] = &item.Alias{Prefix: prefix}
 			}
-			if got := prefixesOf(all, test.everything); !slices.Equal(got, test.want) {
+			if got := prefixesOf(all, test.everything, false); !slices.Equal(got, test.want) {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 		})

@@ -51,6 +51,7 @@ is the report.`,
 	flags.BoolVar(&f.opts.Overwrite, "overwrite", false, "Replace items in the destination that differ")
 	flags.BoolVar(&f.opts.Checksum, "checksum", false, "Compare the bytes of all items that are already in the destination")
 	flags.StringVar(&f.verify, "verify", verifyChecksum, "How to verify a copy: checksum (read it back) or size")
+	flags.BoolVar(&f.trash, "trash", false, "Copy what is in the trash too")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "checksum")
 	return cmd
 }
@@ -68,6 +69,7 @@ const (
 type copyFlags struct {
 	aliases []string
 	verify  string
+	trash   bool
 	opts    storagecopy.Options
 }
 
@@ -117,8 +119,8 @@ func (s *session) copyOptions(flags *copyFlags, from, to string) (storagecopy.Op
 	if err != nil {
 		return opts, err
 	}
-	opts.Prefixes = prefixesOf(aliases, len(flags.aliases) == 0)
-	s.describe(&opts, from, to)
+	opts.Prefixes = prefixesOf(aliases, len(flags.aliases) == 0, flags.trash)
+	s.describe(&opts, from, to, flags.trash)
 	return opts, nil
 }
 
@@ -264,13 +266,16 @@ func (s *session) aliasesOf(from, to string, names []string) ([]*item.Alias, err
 }
 
 // prefixesOf returns the prefixes of the keys to copy, in their order.
-func prefixesOf(chosen []*item.Alias, everything bool) []string {
+func prefixesOf(chosen []*item.Alias, everything, trash bool) []string {
 	prefixes := make([]string, 0, len(chosen))
 	for _, alias := range chosen {
 		if alias.Prefix == "" {
 			everything = true
 		}
 		prefixes = append(prefixes, alias.Prefix+"/")
+		if trash && alias.HasTrashFolder() {
+			prefixes = append(prefixes, alias.TrashRoot()+"/")
+		}
 	}
 	if everything {
 		return []string{""}
@@ -288,29 +293,36 @@ func prefixesOf(chosen []*item.Alias, everything bool) []string {
 }
 
 // isNoItem returns a function that reports whether an object of the storage from is a part of an
-// unfinished upload, or a rendition of an alias that uses one of the two storages. Keys of items
-// never are, although an alias that has been switched to the other storage may have its folder of
-// renditions among them.
-func (s *session) isNoItem(from, to string) func(key string) bool {
-	var items, renditions []string // prefixes of keys
+// unfinished upload, or a rendition of an alias that uses one of the two storages, or in its trash
+// unless that is wanted. Keys of items never are, although an alias that has been switched to the
+// other storage may have its folder of renditions among them.
+func (s *session) isNoItem(from, to string, trash bool) func(key string) bool {
+	var items, others []string // prefixes of keys
 	for _, alias := range s.App.Service().Aliases() {
 		kept := alias.Storage.Name()
 		if kept == from {
 			items = append(items, alias.Key(""))
 		}
-		if alias.HasRenditionFolder() && (kept == from || kept == to) {
-			renditions = append(renditions, alias.RenditionRoot()+"/")
+		if kept != from && kept != to {
+			continue
+		}
+		if alias.HasRenditionFolder() {
+			others = append(others, alias.RenditionRoot()+"/")
+		}
+		if alias.HasTrashFolder() && !trash {
+			others = append(others, alias.TrashRoot()+"/")
 		}
 	}
 	return func(key string) bool {
 		begins := func(prefix string) bool { return strings.HasPrefix(key, prefix) }
-		return naming.InUploadsFolder(key) || slices.ContainsFunc(renditions, begins) && !slices.ContainsFunc(items, begins)
+		return naming.InUploadsFolder(key) || slices.ContainsFunc(others, begins) && !slices.ContainsFunc(items, begins)
 	}
 }
 
 // describe sets the options that depend on aliases: the Cache-Control header of a key, the image of
-// a variant, and the objects that are not copied: renditions are made again.
-func (s *session) describe(opts *storagecopy.Options, from, to string) {
+// a variant, and the objects that are not copied: renditions are made again. It keeps what is replaced in the
+// trash.
+func (s *session) describe(opts *storagecopy.Options, from, to string, trash bool) {
 	aliasOf := s.aliasOf(from, to)
 	opts.CacheControl = func(key string) string {
 		if alias := aliasOf(key); alias != nil {
@@ -318,7 +330,19 @@ func (s *session) describe(opts *storagecopy.Options, from, to string) {
 		}
 		return ""
 	}
-	opts.Omits = s.isNoItem(from, to)
+	opts.Omits = s.isNoItem(from, to, trash)
+	opts.Keep = func(ctx context.Context, there storagedrivers.Info) error {
+		alias := aliasOf(there.Key)
+		if alias == nil || alias.Trash == 0 || alias.IsVariant(alias.Filename(there.Key)) {
+			return nil
+		}
+		staged, err := opts.To.StageKept(ctx, there)
+		if err != nil {
+			return err
+		}
+		_, err = opts.To.Commit(ctx, storagedrivers.Change{Staged: staged, Key: alias.TrashKey(alias.NewKept(there, opts.Now()))})
+		return errors.Join(err, staged.Close())
+	}
 	opts.ImageOf = func(key string) string {
 		if alias := aliasOf(key); alias == nil || !alias.IsVariant(alias.Filename(key)) {
 			return ""

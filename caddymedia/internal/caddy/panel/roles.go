@@ -21,12 +21,13 @@ type Uploaders struct {
 	Aliases []string `json:"aliases,omitempty"`
 
 	// What they may do in these aliases, beside looking at items: `upload`, `replace`, `move`,
-	// `delete`, and `sign` the addresses of private items that they copy. Default: all of it.
+	// `delete`, `restore` what is in the trash, and `sign` the addresses of private items that they
+	// copy. Default: all of it.
 	May []string `json:"may,omitempty"`
 }
 
 // uploaderRights are those of an uploader, beside access.List.
-var uploaderRights = []access.Right{access.Upload, access.Replace, access.Move, access.Delete, access.Sign}
+var uploaderRights = []access.Right{access.Upload, access.Replace, access.Move, access.Delete, access.Restore, access.Sign}
 
 // check checks the options of a line.
 func (u Uploaders) check() error {

@@ -48,7 +48,7 @@ func TestRoles(t *testing.T) {
 		{Users: []string{"carla"}}, {Users: []string{"dan", "eva"}, Aliases: []string{"one"}, May: []string{"upload"}},
 	}}
 	for user, want := range map[string]string{
-		"alice": "editor", "bob": "reader [list sign] []", "carla": "uploader [delete list move replace sign upload] []",
+		"alice": "editor", "bob": "reader [list sign] []", "carla": "uploader [delete list move replace restore sign upload] []",
 		"dan": "uploader [list upload] [one]", "eva": "uploader [list upload] [one]",
 	} {
 		v := p.visitorOf(user)

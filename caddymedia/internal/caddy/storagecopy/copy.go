@@ -45,6 +45,8 @@ type Options struct {
 	// that is older than its image belongs to an earlier image and is not copied. Other variants are
 	// stored after their images. Nil means that there are no variants.
 	ImageOf func(key string) string
+	// Keep keeps an item of the destination that is about to be replaced. Nil keeps none.
+	Keep func(ctx context.Context, there storagedrivers.Info) error
 	// Progress is called with the numbers of finished items and read bytes. The bytes are negative
 	// if an item is started again. It may be nil.
 	Progress func(items, bytes int64)

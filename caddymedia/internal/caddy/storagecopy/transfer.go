@@ -154,7 +154,7 @@ func isOlderThanImage(ctx context.Context, s *storagedrivers.Storage, j *job) (b
 // compared or copied.
 func (t *transfer) once(ctx context.Context) (storagedrivers.Info, error) {
 	if !t.present {
-		source, err := t.put(ctx, storagedrivers.CreateOnly)
+		source, err := t.put(ctx, storagedrivers.PutOptions{Mode: storagedrivers.CreateOnly})
 		if !errors.Is(err, fs.ErrExist) {
 			return source, err
 		}
@@ -175,7 +175,14 @@ func (t *transfer) once(ctx context.Context) (storagedrivers.Info, error) {
 		return source, err
 	}
 	t.restart()
-	return t.put(ctx, storagedrivers.Overwrite)
+	opts := storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
+	if t.Keep != nil && !there.Same(t.own) {
+		if err := t.Keep(ctx, there); err != nil {
+			return source, fmt.Errorf("keeping the item in the trash: %w", err)
+		}
+		opts.IfMatch = there.ETag
+	}
+	return t.put(ctx, opts)
 }
 
 // compare compares the item with the one in the destination: by size and time, and by their bytes
@@ -203,15 +210,16 @@ func (t *transfer) compare(ctx context.Context, there storagedrivers.Info) (stor
 }
 
 // put copies the item and verifies the copy.
-func (t *transfer) put(ctx context.Context, mode storagedrivers.Mode) (storagedrivers.Info, error) {
+func (t *transfer) put(ctx context.Context, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {
 	key := t.item.Key
+	opts.CacheControl = t.CacheControl(key)
 	object, err := t.From.OpenSeeker(ctx, key)
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}
 	source := newHashing(object, t.count)
 	var sum string
-	stored, err := t.To.Put(ctx, key, source, storagedrivers.PutOptions{Mode: mode, CacheControl: t.CacheControl(key)})
+	stored, err := t.To.Put(ctx, key, source, opts)
 	if err == nil {
 		t.present, t.own = true, stored
 		sum, err = source.sum()

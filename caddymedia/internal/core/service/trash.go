@@ -287,12 +287,9 @@ func folderStart(folder string) string {
 	return folder + "/"
 }
 
-// dropPresent drops the entries whose generations are present items: where a commit is not one for
-// several objects, a crash may leave a copy of an item that is still there.
+// dropPresent drops the entries whose generations are present items: a crash may leave a copy of an
+// item that is still there, where a commit is not one for several objects.
 func (w *trashWalk) dropPresent(ctx context.Context) error {
-	if w.Alias.Storage.Features().Together == storagedrivers.Atomic {
-		return nil
-	}
 	present := make([]bool, len(w.page.Entries))
 	err := errors.Join(guard.Each(len(present), besidesTrash, func(i int) (err error) {
 		present[i], err = isPresent(ctx, w.Alias, w.page.Entries[i].Kept)

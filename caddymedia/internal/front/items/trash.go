@@ -22,9 +22,9 @@ import (
 
 // trashAnswer is a page of the trash.
 type trashAnswer struct {
-	Success    bool         `json:"success"`
-	Result     []keptAnswer `json:"result"`
-	Next       string       `json:"next,omitempty"`
+	Success bool         `json:"success"`
+	Result  []keptAnswer `json:"result"`
+	Next    string       `json:"next,omitempty"`
 	// Complete is false if the bounds of a request ended the page. Otherwise it is nil.
 	Complete *bool `json:"complete,omitempty"`
 }
