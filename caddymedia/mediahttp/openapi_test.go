@@ -30,6 +30,7 @@ func TestOpenAPI(t *testing.T) {
 		requestItems(t, name)
 		requestBusyItems(t, name)
 		requestLists(t, name)
+		requestTrash(t, name)
 		requestReplacements(t, name)
 		requestTransfers(t, name)
 		requestKeys(t, name)
@@ -258,6 +259,51 @@ func requestLists(t *testing.T, key string) {
 	send(remove, one, bearer, "", 404)
 	post(urlencoded+bearer, "action=delete&filename=x&filename=y", 200)
 	post(multipart+bearer, form(field("action", "delete"), field("folder", "sub")), 200)
+}
+
+// requestTrash lists, reads, brings back and removes what is in the trash.
+func requestTrash(t *testing.T, key string) {
+	t.Helper()
+	s := newSiteWith(t, media.Limits{}, func(c *media.Config) {
+		c.Trash = "1h"
+		c.Accounts[someKey].May = []string{"list", "delete", "replace", "restore", "purge"}
+	})
+	kind, ext := map[string]string{"img": "image", "file": "file"}[strings.Split(key, "/")[0]], path.Ext(key)
+	alias, replacing := itemsPath+kind+"/content", itemsPath+kind+"/replacing"
+	content := samples[ext[1:]]
+	s.Put(t, key, content)
+	s.Put(t, strings.Replace(key, "content", "replacing", 1), content)
+	send := func(method, target, header, body string, status int, has string) {
+		t.Helper()
+		httpCase{Method: method, Target: target, Header: header, Body: body, Status: status, Has: has}.Check(t, s)
+	}
+	send(http.MethodPut, replacing+"/a"+ext, bearer+ifAny, content, 200, `"trash":"`)
+	send(http.MethodPut, replacing+"/a"+ext+"?purge=yes", bearer+ifAny, content, 200, "")
+	send(http.MethodDelete, replacing+"/a"+ext+"?purge=x", bearer, "", 400, "purge is yes")
+	send(http.MethodPost, alias, urlencoded+bearer, "action=delete&filename=a"+ext, 200, `"trash":"`)
+	entry := s.Keys(t, path.Dir(key)+"@trash/")[0]
+	id := entry[strings.LastIndexByte(entry[:strings.LastIndexByte(entry, '/')], '/')+1:]
+	list, one := alias+"?trash=1", alias+"?trash="+id
+	send(http.MethodGet, list, bearer, "", 200, id)
+	send(http.MethodGet, list+"&limit=1&order=removed", bearer, "", 200, id)
+	send(http.MethodGet, list+"&filename=other"+ext, bearer, "", 200, `"result":[]`)
+	send(http.MethodGet, one, bearer, "", 200, content[:3])
+	s.Vars = []string{"$TAG", s.Do(t, http.MethodGet, one, bearer, "").Header.Get("ETag")}
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		send(method, one, bearer+"Range: bytes=1-2", "", 206, "")
+		send(method, one, bearer+"If-None-Match: $TAG", "", 304, "")
+		send(method, one, bearer+"If-Match: \"x\"", "", 412, "")
+		send(method, one, bearer+"Range: bytes=100000000-", "", 416, "")
+	}
+	send(http.MethodPost, alias, urlencoded+bearer, "action=restore&id="+id, 200, `"restored":true`)
+	send(http.MethodPost, alias, urlencoded+bearer, "action=purge&id="+id, 200, `"purged":true`)
+	send(http.MethodPost, alias, urlencoded+bearer, "action=purge&id="+id, 200, `"purged":false`)
+	send(http.MethodPost, alias, urlencoded+bearer, "action=restore&id="+id, 200, `"restored":false`)
+	send(http.MethodDelete, alias+"/a"+ext, bearer, "", 200, `"trash":"`)
+	send(http.MethodPost, alias, urlencoded+bearer, "action=purge&everything=yes", 200, `"purged":1`)
+	s = newSiteWith(t, media.Limits{}, func(c *media.Config) { c.Accounts[someKey].May = []string{"restore"} })
+	send(http.MethodGet, list, bearer, "", 409, "no trash")
+	send(http.MethodPost, alias, urlencoded+bearer, "action=restore&id="+id, 409, "no trash")
 }
 
 // requestReplacements replaces items.

@@ -200,7 +200,8 @@ func (s *Site) Send(t *testing.T, r *http.Request) *Reply {
 		}
 	}
 	want := map[string]string{"Set-Cookie": ""}
-	if answersJSON[r.URL.Path] || strings.HasPrefix(r.URL.Path, ItemsPath+"image/") || strings.HasPrefix(r.URL.Path, ItemsPath+"file/") {
+	isItems := strings.HasPrefix(r.URL.Path, ItemsPath+"image/") || strings.HasPrefix(r.URL.Path, ItemsPath+"file/")
+	if answersJSON[r.URL.Path] || isItems && len(r.URL.Query().Get("trash")) <= len("1") { // others ask for bytes
 		want = map[string]string{
 			"Set-Cookie": "", "Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
 		}

@@ -1,0 +1,99 @@
+package items_test
+
+import (
+	"net/http"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/media"
+)
+
+// withTrash returns a site whose aliases have trash, and the ID of a deleted item of the alias one,
+// sub/b.txt.
+func withTrash(t *testing.T) (s *site, id string) {
+	t.Helper()
+	s = newSiteWith(t, media.Limits{}, func(c *media.Config) {
+		c.Trash = "1h"
+		c.Accounts[someKey].May = []string{"upload", "list", "delete", "replace", "move", "restore", "purge"}
+	})
+	s.Put(t, "file/one/sub/b.txt", "earlier")
+	httpCase{Method: http.MethodDelete, Target: itemsPath + "file/one/sub/b.txt", Header: bearer, Status: 200, Has: `"trash":"`}.Check(t, s)
+	entry := s.Keys(t, "file/one@trash/")[0]
+	rest := strings.SplitN(strings.TrimPrefix(entry, "file/one@trash/"), "/", 2)
+	return s, rest[1]
+}
+
+// TestTrashRequests: bad requests about the trash are answered with what is wrong, and change
+// nothing.
+func TestTrashRequests(t *testing.T) {
+	t.Parallel()
+	s, id := withTrash(t)
+	alias := itemsPath + "file/one"
+	before := s.Objects(t)
+	for query, has := range map[string]string{
+		"trash=1&trash=1": "sent twice", "trash=1&order=name": "removed or -removed", "trash=1&limit=0": "limit", "trash=1&limit=201": "limit",
+		"trash=1&cursor=x": "cursor", "trash=1&filename=a.txt&folder=x": "either", "trash=1&folder=/": "folder", "trash=x": "not one",
+		"trash=1&filename=../a": "filename", "trash=1&search=" + strings.Repeat("x", 1025): "search", "trash=" + id + "&folder=x": "leave out",
+	} {
+		httpCase{Target: alias + "?" + query, Header: bearer, Status: 400, Has: has}.Check(t, s)
+	}
+	for form, has := range map[string]string{
+		"action=restore": "fields id are missing", "action=purge": "fields id are missing", "action=x": "delete, restore or purge",
+		"action=restore&id=x": "not the ID", "action=purge&id=x": "not the ID", "action=restore&folder=sub&id=" + id: "without folder",
+		"action=restore&filename=x&id=" + id: "without folder", "action=restore&rename=2&id=" + id: "are 1",
+		"action=restore&rename=1&replace=1&id=" + id: "either", "action=restore&rename=1&rename=1&id=" + id: "twice",
+		"action=restore&replace=1&id=" + id: "never replaced", "action=purge&everything=yes&id=" + id: "everything",
+		"action=purge&everything=no": "everything", "action=restore" + strings.Repeat("&id="+id, 1001): "more than 1000",
+		"action=delete&filename=a.txt&purge=no": "purge is yes",
+	} {
+		httpCase{Method: http.MethodPost, Target: alias, Header: urlencoded + bearer, Body: form, Status: 400, Has: has}.Check(t, s)
+	}
+	for _, target := range []string{alias + "?trash=1", alias + "?trash=" + id} {
+		httpCase{Target: target, Header: "Authorization: Bearer $OTHER", Status: 403}.Check(t, s)
+		httpCase{Target: target, Status: 401}.Check(t, s)
+	}
+	if after := s.Objects(t); len(after) != len(before) {
+		t.Errorf("the objects have changed: %v", after)
+	}
+}
+
+// TestTrashServed: an entry is an attachment that no cache keeps, and nothing serves it without the
+// right.
+func TestTrashServed(t *testing.T) {
+	t.Parallel()
+	s, id := withTrash(t)
+	got := s.Do(t, http.MethodGet, itemsPath+"file/one?trash="+id, bearer, "")
+	header := got.Header
+	if got.Status != 200 || got.Body != "earlier" || header.Get("Content-Disposition") != "attachment; filename=b.txt" || header.Get("Cache-Control") != "no-store" {
+		t.Errorf("%d %q, %v", got.Status, got.Body, header)
+	}
+	key := s.Keys(t, "file/one@trash/")[0]
+	for _, target := range []string{
+		"/static/" + key, "/static/file/one/@trash/" + id, "/static/file/one@trash/" + id, "/static/file/one/../one@trash/" + path.Base(id),
+	} {
+		httpCase{Target: target, Status: 404}.Check(t, s)
+	}
+}
+
+// TestRestored: a restored item has its address again, beside one that has taken its name only if
+// that is asked for.
+func TestRestored(t *testing.T) {
+	t.Parallel()
+	s, id := withTrash(t)
+	restore := func(more, has string) {
+		t.Helper()
+		httpCase{
+			Method: http.MethodPost, Target: itemsPath + "file/one", Header: urlencoded + bearer, Body: "action=restore&id=" + id + more, Status: 200, Has: has,
+		}.Check(t, s)
+	}
+	restore("&id="+id, `"full_path":"http://example.com/static/file/one/sub/b.txt"`)
+	httpCase{Target: "/static/file/one/sub/b.txt", Status: 200, Has: "earlier"}.Check(t, s)
+	restore("", `"filename":"sub/b.txt","restored":true`)
+	s.Put(t, "file/one/sub/b.txt", "another")
+	restore("", `"restored":false`)
+	restore("&rename=1", `"filename":"sub/b-`)
+	if keys := s.Keys(t, "file/one/sub/"); len(keys) != 2 {
+		t.Errorf("stored are %q", keys)
+	}
+}
