@@ -53,8 +53,10 @@ func TestKeepUndone(t *testing.T) {
 		{"removed", []string{"delete removed"}, nil, map[string]string{"key": "old", "removed": "removed", "kept/removed": "removed"}},
 		{"last", []string{"delete last"}, nil, map[string]string{"key": "old", "removed": "removed"}},
 		{
-			"not brought back", []string{"delete last", "copy key", "copy removed"},
-			[]int{1, 4}, map[string]string{"key": "text", "kept/key": "old", "kept/removed": "removed"},
+			"not brought back",
+			[]string{"delete last", "copy key", "copy removed"},
+			[]int{1, 4},
+			map[string]string{"key": "text", "kept/key": "old", "kept/removed": "removed"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

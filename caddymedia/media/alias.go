@@ -29,13 +29,14 @@ type AliasOptions struct {
 
 	// The folder of the items in the storage. The folders of two aliases must not overlap, also if
 	// their storages use the same bucket, host or folder. `/` is the root of the storage. Names that
-	// end in `@renditions` or `@trash` are reserved. Default: `img/<alias>` or `file/<alias>`, as in the public
-	// address.
+	// end in `@renditions` or `@trash` are reserved. Default: `img/<alias>` or `file/<alias>`, as in
+	// the public address.
 	Prefix string `json:"prefix,omitempty" example:"img/photos"`
 
-	// How long items that are deleted or replaced can be had back, from `1m` to `3650d`, or `off`. They
-	// are kept in the same storage, in the folder `<prefix>@trash`, so that the `prefix` cannot be `/`,
-	// and take its space until then. A shorter time counts at once. Default: the `trash` of the app.
+	// How long items that are deleted or replaced can be had back, from `1m` to `3650d`, or `off`.
+	// They are kept in the same storage, in the folder `<prefix>@trash`, so that the `prefix` cannot
+	// be `/`, and take its space until then. A shorter time counts at once. Default: the `trash` of
+	// the app.
 	Trash string `json:"trash,omitempty" option:"common" example:"14d"`
 
 	// The start of the public addresses of this alias. Without it, a panel on a host of its own shows
@@ -207,7 +208,6 @@ func (o *AliasOptions) Check() error {
 
 // errNoRoom means that there is no folder for the trash of an alias.
 var errNoRoom = errors.New("trash needs a prefix other than /, because it is outside of it: set a prefix, or trash off")
-
 
 // cleanPrefix returns the prefix of an alias without slashes around it, or an error if it is no
 // folder, or within one that is reserved. The prefix "/" is "".

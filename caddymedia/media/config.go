@@ -65,8 +65,8 @@ type Settings struct {
 	// Default: the scheme and host of the upload request, in the panel its own, and none in templates.
 	CDNBase string `json:"cdn_base,omitempty" option:"address" example:"https://cdn.example.com"`
 
-	// How long items that are deleted or replaced can be had back, in all aliases, from `1m` to `3650d`,
-	// or `off`. An alias may have its own. Default: `off`, they are removed for good.
+	// How long items that are deleted or replaced can be had back, in all aliases, from `1m` to
+	// `3650d`, or `off`. An alias may have its own. Default: `off`, they are removed for good.
 	Trash string `json:"trash,omitempty" example:"14d"`
 
 	// The origins of pages on other sites that may use the service in a browser:

@@ -320,8 +320,8 @@ func (s *session) isNoItem(from, to string, trash bool) func(key string) bool {
 }
 
 // describe sets the options that depend on aliases: the Cache-Control header of a key, the image of
-// a variant, and the objects that are not copied: renditions are made again. It keeps what is replaced in the
-// trash.
+// a variant, and the objects that are not copied: renditions are made again. It keeps what is
+// replaced in the trash.
 func (s *session) describe(opts *storagecopy.Options, from, to string, trash bool) {
 	aliasOf := s.aliasOf(from, to)
 	opts.CacheControl = func(key string) string {

@@ -29,7 +29,7 @@ func (e *env) stat(t *testing.T, key string) storagedrivers.Info {
 // testKeep: an object that is removed or replaced stays under another key, with all its bytes.
 func testKeep(t *testing.T, e *env) {
 	sizes := e.sizesOfCopies()
-	var want []string
+	want := make([]string, 0, 2*len(sizes))
 	for name, size := range sizes {
 		c, newer := content{1, size}, content{2, 300}
 		key, kept := name+".txt", "kept/"+name+" +ä%2F/"

@@ -147,9 +147,9 @@ type InSet struct {
 	Matches  Matches // nil for any
 }
 
-// DeleteSet deletes items, several side by side, and reports how many. It returns their
-// outcomes in the order of the set, with the errors of [Permit.Delete] and [Permit.DeleteMarker], or
-// the failure of the whole set.
+// DeleteSet deletes items, several side by side, and reports how many. It returns their outcomes in
+// the order of the set, with the errors of [Permit.Delete] and [Permit.DeleteMarker], or the
+// failure of the whole set.
 func (p *Permit) DeleteSet(ctx context.Context, set Set) ([]Outcome, *item.Failure) {
 	if failure := p.begin(ctx, set.Alias, deletionRights(set.Purge)); failure != nil {
 		p.report(ctx, set.Alias, service.Deletion{IsSet: true, Failure: failure})

@@ -66,7 +66,8 @@ func (p *Permit) NeedOne(rights ...access.Right) *item.Failure {
 	return Need(p.Account, rights[0])
 }
 
-// needAll returns the failure of a caller that is refused, or whose account lacks one of the rights.
+// needAll returns the failure of a caller that is refused, or whose account lacks one of the
+// rights.
 func (p *Permit) needAll(rights []access.Right) *item.Failure {
 	for _, right := range rights {
 		if failure := p.NeedOne(right); failure != nil {

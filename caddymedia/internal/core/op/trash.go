@@ -1,6 +1,7 @@
 package op
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -36,8 +37,7 @@ func (p *Permit) needTrash(alias *item.Alias, right access.Right) *item.Failure 
 // ListTrash returns a page of what is in the trash; see [service.Service.ListTrash].
 func (p *Permit) ListTrash(ctx context.Context, query service.TrashQuery) (page service.TrashPage, err error) {
 	failure := p.needTrash(query.Alias, access.Restore)
-	if path := query.Folder; failure == nil && !p.Account.Covers(path) && !(path == "" && query.Filename != "") ||
-		failure == nil && query.Filename != "" && !p.Account.Covers(query.Filename) {
+	if failure == nil && !p.Account.Covers(cmp.Or(query.Filename, query.Folder)) {
 		failure = ErrNoFolder
 	}
 	if failure != nil {
@@ -83,8 +83,8 @@ type Restored struct {
 	Failure *item.Failure
 }
 
-// Restore brings items back, with all checks of an upload. The entries stay. The outcomes are in the
-// order of the IDs; or all of the request fails.
+// Restore brings items back, with all checks of an upload. The entries stay. The outcomes are in
+// the order of the IDs; or all of the request fails.
 func (p *Permit) Restore(ctx context.Context, r Restoration) ([]Restored, *item.Failure) {
 	rights := []access.Right{access.Restore}
 	failure := p.needTrash(r.Alias, access.Restore)

@@ -156,7 +156,8 @@ func (s *Service) Health() map[string]Health { return s.health.all() }
 
 // Start starts to check the storages in the background, and checks the token store once. Failures
 // are logged. The first check of a storage also sweeps the leftovers of an earlier process.
-// Resumable uploads and the trash are swept, too. Close ends the checks, also if it is called before Start.
+// Resumable uploads and the trash are swept, too. Close ends the checks, also if it is called
+// before Start.
 func (s *Service) Start() {
 	_, release, err := s.Acquire()
 	if err != nil {

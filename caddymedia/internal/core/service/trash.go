@@ -71,15 +71,14 @@ func (s *Service) listTrash(ctx context.Context, q TrashQuery, slice int) (Trash
 		}
 		w.after = &after
 	}
+	bounded := ctx
 	if q.MaxTime > 0 {
 		var cancel context.CancelFunc
-		w.bounded, cancel = context.WithTimeout(ctx, q.MaxTime)
+		bounded, cancel = context.WithTimeout(ctx, q.MaxTime)
 		defer cancel()
-	} else {
-		w.bounded = ctx
 	}
-	err := w.walk(ctx)
-	if errors.Is(err, errPageEnds) || w.last != "" && w.bounded.Err() != nil && ctx.Err() == nil {
+	err := w.walk(ctx, bounded)
+	if errors.Is(err, errPageEnds) || w.last != "" && bounded.Err() != nil && ctx.Err() == nil {
 		w.page.Next, err = w.last, nil
 	}
 	w.page.Incomplete = w.page.Next != "" && len(w.page.Entries) < w.Limit
@@ -96,8 +95,7 @@ var errPageEnds = errors.New("the page is full")
 type trashWalk struct {
 	TrashQuery
 	now      time.Time
-	most     int             // entries of a slice
-	bounded  context.Context //nolint:containedctx // it ends with the time of the query
+	most     int // entries of a slice
 	wants    func(key string) bool
 	after    *item.Kept // the last entry before the page; nil for none
 	seen     map[string]bool
@@ -106,9 +104,9 @@ type trashWalk struct {
 	page     TrashPage
 }
 
-// walk visits the hours in the order of the query. Its first listing may take longer than the query
-// allows, so that each page makes progress.
-func (w *trashWalk) walk(ctx context.Context) error {
+// walk visits the hours in the order of the query. bounded ends with the time of the query; the
+// first listing may take longer.
+func (w *trashWalk) walk(ctx, bounded context.Context) error {
 	hours, err := w.hours(ctx)
 	if err != nil {
 		return err
@@ -116,7 +114,7 @@ func (w *trashWalk) walk(ctx context.Context) error {
 	for _, hour := range hours {
 		ended := !w.now.Before(hour.Add(time.Hour + w.Alias.Trash))
 		if !ended && !w.isBefore(hour, hour.Add(time.Hour)) {
-			if err := w.hour(w.bounded, hour); err != nil {
+			if err := w.hour(bounded, hour); err != nil {
 				return err
 			}
 		}

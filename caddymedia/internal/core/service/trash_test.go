@@ -1,7 +1,11 @@
 package service
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +13,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/local"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
@@ -33,9 +38,9 @@ func keep(t *testing.T, alias *item.Alias, driver *memory.Driver, filename strin
 }
 
 // trashPages returns the filenames of all pages of a query, which is answered in slices.
-func (s *Service) trashPages(t *testing.T, q TrashQuery, slice int) (names []string, pages int) {
+func (s *Service) trashPages(t *testing.T, q TrashQuery, slice int) (names []string) {
 	t.Helper()
-	for pages < 1000 {
+	for range 1000 {
 		page, err := s.listTrash(t.Context(), q, slice)
 		if err != nil {
 			t.Fatal(err)
@@ -46,13 +51,13 @@ func (s *Service) trashPages(t *testing.T, q TrashQuery, slice int) (names []str
 		for _, entry := range page.Entries {
 			names = append(names, entry.Filename)
 		}
-		if pages++; page.Next == "" {
-			return names, pages
+		if page.Next == "" {
+			return names
 		}
 		q.Cursor = page.Next
 	}
 	t.Fatal("the pages have no end")
-	return nil, 0
+	return nil
 }
 
 // TestListTrash: the pages of any size, read in slices of any size, add up to what was removed, in
@@ -61,8 +66,8 @@ func TestListTrash(t *testing.T) {
 	t.Parallel()
 	s, alias, driver := trashed(t)
 	now := s.now()
-	var all []string // the last one removed first
-	for i := range 40 {
+	all := make([]string, 0, 40) // the last one removed first
+	for i := range cap(all) {
 		filename := fmt.Sprintf("%c/%02d.jpg", 'a'+i%2, i)
 		all = append(all, filename)
 		keep(t, alias, driver, filename, now.Add(-time.Duration(i*i)*6*time.Second)) // some within one second
@@ -96,7 +101,7 @@ func TestListTrash(t *testing.T) {
 				for _, slice := range []int{1, 5, 1000} {
 					for _, tt.query.MaxExamined = range []int{0, 3} {
 						tt.query.Alias = alias
-						if got, _ := s.trashPages(t, tt.query, slice); !slices.Equal(got, want) {
+						if got := s.trashPages(t, tt.query, slice); !slices.Equal(got, want) {
 							t.Fatalf("%s, %+v in slices of %d: %q, want %q", name, tt.query, slice, got, want)
 						}
 					}
@@ -104,13 +109,13 @@ func TestListTrash(t *testing.T) {
 			}
 		}
 	}
-	if _, err := s.ListTrash(t.Context(), TrashQuery{Alias: alias, Limit: 1, Cursor: "x"}); err != ErrCursor {
+	if _, err := s.ListTrash(t.Context(), TrashQuery{Alias: alias, Limit: 1, Cursor: "x"}); !errors.Is(err, ErrCursor) {
 		t.Errorf("error %v, want %v", err, ErrCursor)
 	}
 }
 
-// TestListTrashOnce: a generation that was kept twice is listed once, and one that is still there is
-// not listed.
+// TestListTrashOnce: a generation that was kept twice is listed once, and one that is still there
+// is not listed.
 func TestListTrashOnce(t *testing.T) {
 	t.Parallel()
 	s, alias, driver := trashed(t)
@@ -129,7 +134,7 @@ func TestListTrashOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if names, _ := s.trashPages(t, TrashQuery{Alias: alias, Limit: 10}, 100); !slices.Equal(names, []string{"twice.jpg", "there.jpg"}) {
+	if names := s.trashPages(t, TrashQuery{Alias: alias, Limit: 10}, 100); !slices.Equal(names, []string{"twice.jpg", "there.jpg"}) {
 		t.Errorf("listed are %q", names)
 	}
 }
@@ -171,5 +176,34 @@ func TestSweepTrash(t *testing.T) {
 	alias.Trash = 10 * time.Hour
 	if err := s.SweepTrash(t.Context(), alias); err != nil || asked != 1 {
 		t.Errorf("asked %d times, error %v", asked, err)
+	}
+}
+
+// TestSweepTrashFolders: a local folder keeps no folders of hours that are over and swept.
+func TestSweepTrashFolders(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	parts := partsOf(t)
+	parts.Storages[0].Driver = local.New(local.Config{Root: root, Sync: new(false)}, slog.New(slog.DiscardHandler))
+	s := start(t, parts)
+	alias, _ := s.Alias(item.Image, "webp")
+	alias.Trash = time.Hour
+	left := 0
+	for age, stays := range map[time.Duration]bool{0: true, 100 * time.Hour: false, 50 * time.Hour: false} {
+		old := storagedrivers.Info{Key: alias.Key("sub/a.jpg"), ModTime: s.now()}
+		key := alias.TrashKey(alias.NewKept(old, s.now().Add(-age)))
+		if _, err := alias.Storage.Put(t.Context(), key, strings.NewReader("x"), storagedrivers.PutOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if stays {
+			left++
+		}
+	}
+	if err := s.SweepTrash(t.Context(), alias); err != nil {
+		t.Fatal(err)
+	}
+	hours, err := os.ReadDir(filepath.Join(root, "img/webp@trash"))
+	if err != nil || len(hours) != left {
+		t.Errorf("%d hours are left, error %v", len(hours), err)
 	}
 }

@@ -203,20 +203,12 @@ func (b *batch) look(ctx context.Context) (pending []*object, failed error) {
 		}
 		old, err := item.Stat(ctx, b.alias.Storage, b.alias.Key(o.filename))
 		if b.isExact() {
+			if err == nil {
+				err = b.replaces(ctx, o, old)
+			}
 			if err != nil {
 				return err
 			}
-			if b.condition != nil {
-				if failure := b.condition(old); failure != nil {
-					return b.unlessSame(ctx, o, old, failure)
-				}
-			}
-			if o.options.IfMatch = old.ETag; old.Key == "" {
-				o.options.Mode = storagedrivers.CreateOnly
-			}
-		}
-		if b.keeps(b.alias) {
-			o.old = old
 		}
 		// Some accounts may write to the backend but not read. Items that they cannot see count as new.
 		if errors.Is(err, storagedrivers.ErrUnavailable) {
@@ -230,6 +222,23 @@ func (b *batch) look(ctx context.Context) (pending []*object, failed error) {
 		}
 	}
 	return slices.DeleteFunc(pending, func(o *object) bool { return o.own.Key != "" }), nil
+}
+
+// replaces has an object replace exactly the item that has its name; the zero Info if there is
+// none. It returns the failure if that does not meet the condition of the request.
+func (b *batch) replaces(ctx context.Context, o *object, there storagedrivers.Info) error {
+	if b.condition != nil {
+		if failure := b.condition(there); failure != nil {
+			return b.unlessSame(ctx, o, there, failure)
+		}
+	}
+	if o.options.IfMatch = there.ETag; there.Key == "" {
+		o.options.Mode = storagedrivers.CreateOnly
+	}
+	if b.keeps(b.alias) {
+		o.old = there
+	}
+	return nil
 }
 
 // unlessSame returns a failure, unless the item of the name is that of the request because it has

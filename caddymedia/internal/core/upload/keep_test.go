@@ -187,8 +187,8 @@ func TestKeepAmongDeleters(t *testing.T) {
 	onEach(t, func(t *testing.T, open opener) {
 		alias := withTrash(t, open(t, nil))
 		u := newUploader(alias) // whose clock stands still
-		var want []string
-		for i := range 20 {
+		want := make([]string, 0, 20)
+		for i := range cap(want) {
 			storeFiles(t, u, file("a.txt", fmt.Sprint(i)))
 			want = append(want, fmt.Sprint(i))
 			var all sync.WaitGroup

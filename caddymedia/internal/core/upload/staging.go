@@ -120,8 +120,8 @@ func (b *batch) stageLarge(ctx context.Context, up *received, alias *item.Alias)
 
 // sendsEarly reports whether up may be sent to its storage before the request is complete. An image
 // may be stored without its metadata, an earlier attempt may have stored up already, and a
-// condition, or the trash, may have other options. Imports run side by side. After the first large file of a
-// request, others may follow for so long that the storage ends its head start.
+// condition, or the trash, may have other options. Imports run side by side. After the first large
+// file of a request, others may follow for so long that the storage ends its head start.
 func (b *batch) sendsEarly(alias *item.Alias, up *received) bool {
 	return b.req.Kind == item.File && !b.isRepeated() && !up.imported && (b.condition == nil && !b.keeps(alias) || b.assumed.Key != "") &&
 		!slices.ContainsFunc(b.uploads, func(other *received) bool { return other != up && other.size > largeSize })
