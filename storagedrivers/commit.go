@@ -235,6 +235,9 @@ func (s *Storage) inSteps(ctx context.Context, changes []Change) ([]Info, error)
 			if c.Follows && infos[i-1].ModTime.After(c.Options.NotBefore) {
 				c.Options.NotBefore = infos[i-1].ModTime
 			}
+			if err := s.isKept(ctx, changes, i); err != nil {
+				return err
+			}
 			made, err := s.change(ctx, c)
 			made.begun = true
 			outcomes[i], infos[i] = made, made.info
@@ -245,6 +248,29 @@ func (s *Storage) inSteps(ctx context.Context, changes []Change) ([]Info, error)
 		}
 	}
 	return infos, nil
+}
+
+// isKept returns ErrChanged if a change that only Storage can compare is not one of the object that
+// the change before it keeps: copying may have taken long.
+func (s *Storage) isKept(ctx context.Context, changes []Change, i int) error {
+	if i == 0 || !changes[i-1].Keeps || changes[i].Options.IfMatch != "" {
+		return nil
+	}
+	if st, ok := changes[i-1].Staged.(*staged); ok {
+		if kept, ok := st.inner.(*original); ok {
+			return s.isStill(ctx, kept.info)
+		}
+	}
+	return nil
+}
+
+// isStill returns ErrChanged if another object is under the key of info by now, or none.
+func (s *Storage) isStill(ctx context.Context, info Info) error {
+	now, err := s.driver.Stat(WithoutCache(ctx), info.Key)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !now.Same(info) {
+		return ErrChanged
+	}
+	return err
 }
 
 // steps returns the indexes of the changes in the order in which they are made: objects that can be
@@ -454,6 +480,11 @@ func (s *Storage) failed(ctx context.Context, changes []Change, outcomes []outco
 func (s *Storage) bringBack(ctx context.Context, c Change, made outcome, kept Info) error {
 	if LeaseLost(ctx) {
 		return errLeaseLost
+	}
+	if made.info != (Info{}) { // it was not removed
+		if err := s.isStill(ctx, made.info); err != nil {
+			return err
+		}
 	}
 	staged, err := s.StageKept(ctx, kept)
 	if err != nil {

@@ -66,6 +66,12 @@ func (s *Storage) newOriginal(ctx context.Context, source Info) *original {
 // maxKept is the size in bytes of the largest object that is kept by reading and sending it.
 const maxKept = 1 << 30
 
+// CanKeep reports whether StageKept can keep an object of a size, as far as is known.
+func (s *Storage) CanKeep(size int64) bool {
+	_, links := s.driver.(Linker)
+	return links || s.Features().Copies || size <= maxKept
+}
+
 // StageKept stages an object that is about to be replaced or removed, the Info of one of this
 // storage, so that [Change.Keeps] can store it under another key. It costs as little as the backend
 // allows: a second name ([Linker]), a copy within the backend, or a copy through this process. Its
@@ -136,7 +142,12 @@ func (o *original) send(ctx context.Context, c Change) (Info, error) {
 		}
 	}
 	c.Options.Source = nil
-	return o.storage.send(ctx, c.Key, o.spool.reader(), c.Options)
+	info, err := o.storage.send(ctx, c.Key, o.spool.reader(), c.Options)
+	if o.keeps && err == nil { // its bytes are not needed until the end of the request
+		err = o.spool.Close()
+		o.spool, o.spooled = spool{dir: o.spool.dir}, 0
+	}
+	return info, err
 }
 
 // Write fails.

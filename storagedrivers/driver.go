@@ -323,7 +323,8 @@ type Features struct {
 	// object.
 	Compare Guarantee
 	// Together: a [Storage.Commit] that fails or is cut short by a crash leaves all of its changes or
-	// none. Without it, replaced and removed objects are not restored.
+	// none. Without it, replaced and removed objects are restored only if they are kept, see
+	// [Change.Keeps].
 	Together Guarantee
 	// Repeat: a Put succeeds if the object under the key has the Put's own ID, even with
 	// [CreateOnly].

@@ -1,7 +1,9 @@
 package storagedrivers_test
 
 import (
+	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"slices"
 	"testing"
@@ -127,6 +129,57 @@ func TestKeepThrough(t *testing.T) {
 			test.Is(t, keep(source), nil)
 			has(t, s, "kept", "text")
 			missing(t, s, "key")
+		})
+	}
+}
+
+// uncopied is an untagged driver that does not copy, such as SFTP.
+type uncopied struct{ untagged }
+
+func (u uncopied) Features() storagedrivers.Features {
+	features := u.Driver.Features()
+	features.Copies = false
+	return features
+}
+
+func (u uncopied) Open(ctx context.Context, key string, rng storagedrivers.Range) (io.ReadCloser, storagedrivers.Info, error) {
+	body, info, err := u.Driver.Open(ctx, key, rng)
+	info.ETag = ""
+	return body, info, err
+}
+
+// TestKeepOfOther: where the backend has no entity tags, what another writer stores while an object is
+// kept, or before one is brought back, stays.
+func TestKeepOfOther(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"put kept/key", "put z"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			d := memory.New()
+			s := open(t, uncopied{untagged{d}}, storagedrivers.Options{})
+			put(t, s, "key", "old")
+			put(t, s, "removed", "removed")
+			put(t, s, "last", "last")
+			d.Fail = func(op, key string) error {
+				if op+" "+key == at {
+					put(t, s, "key", "of another writer")
+					if key == "z" {
+						return fs.ErrPermission
+					}
+				}
+				return nil
+			}
+			if err := keeping(t, s); err == nil {
+				t.Error("it is committed")
+			}
+			d.Fail = nil
+			has(t, s, "key", "of another writer")
+			has(t, s, "removed", "removed")
+			if at == "put z" {
+				has(t, s, "kept/key", "old")
+			} else {
+				missing(t, s, "kept/key")
+			}
 		})
 	}
 }

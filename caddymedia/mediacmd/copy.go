@@ -340,7 +340,9 @@ func (s *session) describe(opts *storagecopy.Options, from, to string, trash boo
 		if err != nil {
 			return err
 		}
-		_, err = opts.To.Commit(ctx, storagedrivers.Change{Staged: staged, Key: alias.TrashKey(alias.NewKept(there, opts.Now()))})
+		_, err = opts.To.Commit(ctx, storagedrivers.Change{
+			Staged: staged, Key: alias.TrashKey(alias.NewKept(there, opts.Now())), Options: storagedrivers.PutOptions{CacheControl: "no-store"},
+		})
 		return errors.Join(err, staged.Close())
 	}
 	opts.ImageOf = func(key string) string {

@@ -34,7 +34,8 @@ const (
 	// EventDeleted is emitted for an item that was deleted. If the alias has no base URL, full_path
 	// and webp have no host.
 	EventDeleted = "media_deleted"
-	// EventPurged is emitted after an item is removed from the trash. It carries the same values.
+	// EventPurged is emitted after an item is removed from the trash. It carries the same values, with
+	// an empty full_path and webp.
 	EventPurged = "media_purged"
 	// EventRefused is emitted for each failure of a request that was not stored, unless it had no
 	// valid token. It carries kind, alias, filename (as submitted; empty for the whole request),

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 
 	"github.com/caddymedia/media/caddymedia/internal/core/service"
 	"github.com/caddymedia/media/caddymedia/internal/core/upload"
@@ -16,9 +17,9 @@ import (
 
 // Failures of the trash.
 var (
-	errNoTrash  = item.Failf(item.Conflict, "the alias has no trash")
-	errNotKept  = item.Failf(item.Missing, "there is no such item in the trash")
-	errPurgedID = item.Failf(item.BadRequest, "the ID is not one of an item in the trash")
+	errNoTrash = item.Failf(item.Conflict, "the alias has no trash")
+	errNotKept = item.Failf(item.Missing, "there is no such item in the trash")
+	errNoID    = item.Failf(item.BadRequest, "the ID is not one of an item in the trash")
 )
 
 // needTrash returns the failure of a caller who may not use the trash of an alias by one of the
@@ -52,7 +53,7 @@ func (p *Permit) kept(alias *item.Alias, id string) (item.Kept, *item.Failure) {
 	kept, ok := item.KeptOf(id)
 	switch {
 	case !ok || storagedrivers.ValidKey(alias.TrashKey(kept)) != nil:
-		return kept, errPurgedID
+		return kept, errNoID
 	case alias.HasEnded(kept, p.Service.Uploader().Now()), !p.MayBeItem(alias, kept.Filename):
 		return kept, errNotKept
 	}
@@ -111,6 +112,11 @@ func (p *Permit) Restore(ctx context.Context, r Restoration) ([]Restored, *item.
 		})
 	}
 	_ = group.Wait() // the outcomes have the failures
+	for _, outcome := range outcomes {
+		if outcome.Failure != nil {
+			p.leaveOpen(ctx, outcome.Failure)
+		}
+	}
 	return outcomes, nil
 }
 
@@ -124,12 +130,23 @@ func (p *Permit) restore(ctx context.Context, r Restoration, id string) (restore
 		return restored, failure
 	}
 	from, filename := r.Alias.InTrash(kept)
-	request := p.Request(r.Alias.Kind, r.Alias.Name, r.BaseURL, []access.Right{access.Restore})
-	request.Repetition = nil // what is there already is the same item
-	items, failures := p.Service.Uploader().Transfer(ctx, upload.Transfer{
-		Request: request, From: from, Filename: filename, To: kept.Filename, Copy: true, Same: true, Restores: true,
-		Exact: !r.Rename || r.Alias.Overwrite, New: !r.Replace && r.Alias.Overwrite,
-	})
+	transfer := upload.Transfer{
+		Request: p.Request(r.Alias.Kind, r.Alias.Name, r.BaseURL, nil), From: from, Filename: filename, To: kept.Filename, Copy: true,
+		Exact: true, Same: true, Restores: true, New: !r.Replace && r.Alias.Overwrite,
+	}
+	again := transfer.Repetition
+	transfer.Repetition = nil // what is there already is the same item
+	transfer.Confirm = func(ctx context.Context, c upload.Commitment) (func(upload.Outcome), *item.Failure) {
+		_, failure := p.CheckAgain(ctx, r.Alias.Kind, []access.Right{access.Restore}, c.Alias)
+		return nil, failure
+	}
+	items, failures := p.Service.Uploader().Transfer(ctx, transfer)
+	if r.Rename && failures != nil && failures[0].Reason == item.Conflict {
+		if transfer.Exact = false; again != nil { // each entry is a request of its own
+			transfer.Repetition = &upload.Repetition{ID: again.ID + kept.Name(), Began: again.Began, Again: again.Again}
+		}
+		items, failures = p.Service.Uploader().Transfer(ctx, transfer)
+	}
 	if failures != nil {
 		if failure = failures[0]; failure.Reason == item.Missing {
 			failure = errNotKept
@@ -169,6 +186,11 @@ func (p *Permit) Purge(ctx context.Context, alias *item.Alias, ids []string) ([]
 		})
 	}
 	_ = group.Wait() // failures has the errors
+	for _, failure := range failures {
+		if failure != nil {
+			p.leaveOpen(ctx, failure)
+		}
+	}
 	return failures, nil
 }
 
@@ -200,17 +222,18 @@ func (p *Permit) PurgeAll(ctx context.Context, alias *item.Alias) (number int, m
 	if failure = p.beginPurge(ctx, alias); failure != nil {
 		return 0, false, failure
 	}
+	if p.Attempt.IsRepeated() {
+		began = p.Attempt.Began
+	}
 	page, err := p.Service.ListTrash(ctx, service.TrashQuery{
-		Alias: alias, Folder: p.Account.Folder, OldestFirst: true, Limit: MaxSet, MaxTime: maxSetTime, MaxExamined: 100 * MaxSet,
+		Alias: alias, All: true, Folder: p.Account.Folder, OldestFirst: true, Limit: MaxSet, MaxTime: maxSetTime, MaxExamined: 100 * MaxSet,
 	})
 	if err != nil {
 		return 0, false, item.OperationFailure("list the trash", err)
 	}
-	errs := guard.Each(len(page.Entries), atOnce, func(i int) error {
-		if kept := page.Entries[i].Kept; kept.Removed.Before(began) {
-			return p.Service.Uploader().Purge(ctx, alias, kept, p.Actor)
-		}
-		return nil
+	older := slices.DeleteFunc(page.Entries, func(entry service.InTrash) bool { return !entry.Removed.Before(began) })
+	errs := guard.Each(len(older), atOnce, func(i int) error {
+		return p.Service.Uploader().Purge(ctx, alias, older[i].Kept, p.Actor)
 	})
 	for _, err := range errs {
 		if err == nil {

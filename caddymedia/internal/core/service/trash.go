@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +24,8 @@ type TrashQuery struct {
 	Filename string
 	// Search is a part of the names, see [ItemFilter].
 	Search string
+	// All includes the entries that are doubles of others, or of present items.
+	All bool
 	// OldestFirst lists what was removed first before the rest. Otherwise it comes last.
 	OldestFirst bool
 	// Limit is the maximum number of entries of a page.
@@ -49,8 +52,8 @@ type TrashPage struct {
 	Incomplete bool
 }
 
-// besidesTrash is how many items are compared with entries, or entries removed, side by side.
-const besidesTrash = 8
+// trashWorkers is how many items are compared with entries, or entries removed, side by side.
+const trashWorkers = 8
 
 // ListTrash returns a page of entries in the order of removal. A generation that is kept twice,
 // because two deletions of it were under way, is listed once. One that is still the present item,
@@ -65,7 +68,7 @@ const sliceLength = 10_000
 func (s *Service) listTrash(ctx context.Context, q TrashQuery, slice int) (TrashPage, error) {
 	w := &trashWalk{TrashQuery: q, now: s.now(), most: slice, wants: ItemFilter(q.Alias, q.Search), seen: map[string]bool{}}
 	if q.Cursor != "" {
-		after, ok := item.KeptOf(q.Cursor)
+		after, ok := item.KeptOf(q.Cursor + "/x") // it has no filename, which may be that of another user
 		if !ok {
 			return TrashPage{}, ErrCursor
 		}
@@ -82,7 +85,7 @@ func (s *Service) listTrash(ctx context.Context, q TrashQuery, slice int) (Trash
 		w.page.Next, err = w.last, nil
 	}
 	w.page.Incomplete = w.page.Next != "" && len(w.page.Entries) < w.Limit
-	if err == nil {
+	if err == nil && w.hidesDoubles() {
 		err = w.dropPresent(ctx)
 	}
 	return w.page, err
@@ -100,7 +103,7 @@ type trashWalk struct {
 	after    *item.Kept // the last entry before the page; nil for none
 	seen     map[string]bool
 	examined int
-	last     string // the ID of the last entry that was examined
+	last     string // the head of the last entry that was examined
 	page     TrashPage
 }
 
@@ -114,7 +117,7 @@ func (w *trashWalk) walk(ctx, bounded context.Context) error {
 	for _, hour := range hours {
 		ended := !w.now.Before(hour.Add(time.Hour + w.Alias.Trash))
 		if !ended && !w.isBefore(hour, hour.Add(time.Hour)) {
-			if err := w.hour(bounded, hour); err != nil {
+			if err := w.hour(ctx, bounded, hour); err != nil {
 				return err
 			}
 		}
@@ -124,8 +127,10 @@ func (w *trashWalk) walk(ctx, bounded context.Context) error {
 
 // hours returns the hours of the trash, in the order of the query.
 func (w *trashWalk) hours(ctx context.Context) (hours []time.Time, err error) {
-	err = eachHour(ctx, w.Alias, func(hour time.Time) error {
-		hours = append(hours, hour)
+	err = eachHour(ctx, w.Alias, func(hour time.Time, isObject bool) error {
+		if !isObject {
+			hours = append(hours, hour)
+		}
 		return nil
 	})
 	if !w.OldestFirst {
@@ -134,17 +139,18 @@ func (w *trashWalk) hours(ctx context.Context) (hours []time.Time, err error) {
 	return hours, err
 }
 
-// eachHour calls f for the hours in which something was removed, the first one first.
-func eachHour(ctx context.Context, alias *item.Alias, f func(hour time.Time) error) error {
+// eachHour calls f for the hours in which something was removed, the first one first, and for
+// objects of their names.
+func eachHour(ctx context.Context, alias *item.Alias, f func(hour time.Time, isObject bool) error) error {
 	opts := storagedrivers.ListOptions{Prefix: alias.TrashRoot() + "/", Shallow: true}
 	for {
 		page, err := alias.Storage.List(ctx, opts)
 		if err != nil {
 			return err
 		}
-		for _, folder := range page.Folders {
-			if hour, ok := alias.HourOf(folder); ok {
-				if err := f(hour); err != nil {
+		for _, entry := range entriesOf(page) {
+			if hour, ok := alias.HourOf(entry.Key); ok {
+				if err := f(hour, !isFolder(entry)); err != nil {
 					return err
 				}
 			}
@@ -169,21 +175,25 @@ func (w *trashWalk) isBefore(from, to time.Time) bool {
 
 // hour visits the entries of an hour. All their IDs begin with the digits that the first and the
 // last microsecond of the hour share.
-func (w *trashWalk) hour(ctx context.Context, hour time.Time) error {
+func (w *trashWalk) hour(ctx, bounded context.Context, hour time.Time) error {
 	first, last := fmt.Sprintf("%016d", hour.UnixMicro()), fmt.Sprintf("%016d", hour.Add(time.Hour).UnixMicro()-1)
 	shared := 0
 	for first[shared] == last[shared] {
 		shared++
 	}
-	return w.slice(ctx, w.Alias.TrashHour(hour)+"/", first[:shared])
+	return w.slice(ctx, bounded, w.Alias.TrashHour(hour)+"/", first[:shared])
 }
 
 // digits is the number of digits of a time in an ID.
 const digits = 16
 
 // slice visits the entries whose IDs begin with some digits of the time. If there are many, it
-// visits them in ten slices by the next digit.
-func (w *trashWalk) slice(ctx context.Context, folder, start string) error {
+// visits them in ten slices by the next digit. Until an entry is examined, bounded does not end it,
+// so that each page makes progress.
+func (w *trashWalk) slice(ctx, bounded context.Context, folder, start string) error {
+	if w.last != "" {
+		ctx = bounded
+	}
 	from, to := bounds(start)
 	if w.isBefore(from, to) {
 		return nil
@@ -195,7 +205,7 @@ func (w *trashWalk) slice(ctx context.Context, folder, start string) error {
 		}
 		found = append(found, info)
 		if len(found) > w.most && len(start) < digits {
-			return w.tenths(ctx, folder, start)
+			return w.tenths(ctx, bounded, folder, start)
 		}
 	}
 	if !w.OldestFirst {
@@ -209,12 +219,12 @@ func (w *trashWalk) slice(ctx context.Context, folder, start string) error {
 	return nil
 }
 
-func (w *trashWalk) tenths(ctx context.Context, folder, start string) error {
+func (w *trashWalk) tenths(ctx, bounded context.Context, folder, start string) error {
 	for n := range 10 {
 		if !w.OldestFirst {
 			n = 9 - n
 		}
-		if err := w.slice(ctx, folder, fmt.Sprint(start, n)); err != nil {
+		if err := w.slice(ctx, bounded, folder, fmt.Sprint(start, n)); err != nil {
 			return err
 		}
 	}
@@ -245,9 +255,9 @@ func (w *trashWalk) visit(info storagedrivers.Info) error {
 		return errPageEnds
 	}
 	w.examined++
-	w.last = kept.ID()
+	w.last = kept.Head()
 	generation := fmt.Sprint(kept.Generation, kept.Stored.UnixMicro(), "/", kept.Filename)
-	if w.selects(kept) && !w.seen[generation] {
+	if w.selects(kept) && !(w.seen[generation] && w.hidesDoubles()) {
 		w.seen[generation] = true
 		w.page.Entries = append(w.page.Entries, InTrash{Kept: kept, Size: info.Size})
 	}
@@ -259,11 +269,18 @@ func (w *trashWalk) isEarlier(kept item.Kept) bool {
 	if w.after == nil {
 		return false
 	}
-	order := strings.Compare(kept.ID(), w.after.ID())
+	order := strings.Compare(kept.Head(), w.after.Head())
 	if w.OldestFirst {
 		return order <= 0
 	}
 	return order >= 0
+}
+
+// hidesDoubles reports whether the list omits a second entry of a generation, where the storage
+// tells two generations of one second apart.
+func (w *trashWalk) hidesDoubles() bool {
+	features := w.Alias.Storage.Features()
+	return !w.All && (features.Copies || features.Dated) // others have no entity tags
 }
 
 // selects reports whether the query asks for an entry.
@@ -289,7 +306,7 @@ func folderStart(folder string) string {
 // item that is still there, where a commit is not one for several objects.
 func (w *trashWalk) dropPresent(ctx context.Context) error {
 	present := make([]bool, len(w.page.Entries))
-	err := errors.Join(guard.Each(len(present), besidesTrash, func(i int) (err error) {
+	err := errors.Join(guard.Each(len(present), trashWorkers, func(i int) (err error) {
 		present[i], err = isPresent(ctx, w.Alias, w.page.Entries[i].Kept)
 		return err
 	})...)
@@ -334,29 +351,43 @@ func (s *Service) sweepTrash(ctx context.Context, alias *item.Alias) {
 }
 
 // SweepTrash removes what has ended from the trash of an alias. Where nothing has, it asks the
-// storage once.
+// storage once. What cannot be removed does not stop the rest.
 func (s *Service) SweepTrash(ctx context.Context, alias *item.Alias) error {
-	return eachHour(ctx, alias, func(hour time.Time) error {
-		if s.now().Before(hour.Add(alias.Trash)) {
-			return nil
+	var left error
+	err := eachHour(ctx, alias, func(hour time.Time, isObject bool) error {
+		var err error
+		switch {
+		case isObject: // of removeFolders, which was cut
+			err = item.Remove(ctx, alias.Storage, alias.TrashHour(hour))
+		case !s.now().Before(hour.Add(alias.Trash)):
+			err = s.sweepHour(ctx, alias, hour)
 		}
-		work, left := guard.NewGroup(besidesTrash), false
-		for info, err := range alias.Storage.All(ctx, alias.TrashHour(hour)+"/") {
-			if err != nil {
-				return errors.Join(err, work.Wait())
-			}
-			if kept, ok := alias.KeptAt(info.Key); ok && alias.HasEnded(kept, s.now()) {
-				work.Go(func() error { return item.Remove(ctx, alias.Storage, info.Key) })
-			} else {
-				left = true
-			}
+		if ctx.Err() != nil || errors.Is(err, storagedrivers.ErrUnavailable) || errors.Is(err, storagedrivers.ErrClosed) {
+			return err
 		}
-		err := work.Wait()
-		if over := hour.Add(time.Hour + clockDifference); err == nil && !left && over.Before(s.now()) {
-			err = removeFolders(ctx, alias.Storage, alias.TrashHour(hour))
-		}
-		return err
+		left = errors.Join(left, err)
+		return nil
 	})
+	return errors.Join(err, left)
+}
+
+func (s *Service) sweepHour(ctx context.Context, alias *item.Alias, hour time.Time) error {
+	work, left := guard.NewGroup(trashWorkers), false
+	for info, err := range alias.Storage.All(ctx, alias.TrashHour(hour)+"/") {
+		if err != nil {
+			return errors.Join(err, work.Wait())
+		}
+		if kept, ok := alias.KeptAt(info.Key); ok && alias.HasEnded(kept, s.now()) {
+			work.Go(func() error { return item.Remove(ctx, alias.Storage, info.Key) })
+		} else {
+			left = true
+		}
+	}
+	err := work.Wait()
+	if over := hour.Add(time.Hour + clockDifference); err == nil && !left && over.Before(s.now()) {
+		err = removeFolders(ctx, alias.Storage, alias.TrashHour(hour))
+	}
+	return err
 }
 
 // clockDifference is the most by which the clock of another process may differ that still removes
@@ -369,7 +400,8 @@ func removeFolders(ctx context.Context, storage *storagedrivers.Storage, folder 
 	if !storage.Features().EmptyFolders {
 		return nil
 	}
-	if _, err := storage.Put(ctx, folder, strings.NewReader(""), storagedrivers.PutOptions{}); err != nil {
+	_, err := storage.Put(ctx, folder, strings.NewReader(""), storagedrivers.PutOptions{})
+	if err != nil && !errors.Is(err, fs.ErrExist) { // another process does the same
 		return err
 	}
 	return item.Remove(ctx, storage, folder)

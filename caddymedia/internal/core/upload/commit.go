@@ -58,6 +58,8 @@ func (b *batch) commitItems(ctx context.Context) error {
 		err := b.commitNames(ctx)
 		exists, isTaken := errors.AsType[*storagedrivers.ExistsError](err)
 		switch {
+		case err == nil:
+			return nil
 		case isTaken && b.exact != "" && !b.alias.Overwrite:
 			if err := b.findSame(ctx); err != nil {
 				return err
@@ -154,12 +156,12 @@ func (b *batch) commitNames(ctx context.Context) error {
 // replaces, and before that of its variant. The caller must call closeKept.
 func (b *batch) changes(ctx context.Context, pending []*object) (changes []storagedrivers.Change, err error) {
 	for _, o := range pending {
-		var kept storagedrivers.Change
-		kept, o.trash, err = keep(ctx, b.alias, o.old, b.uploader.Now())
-		if err != nil {
-			return changes, o.storageFailure(err)
-		}
-		if o.trash != "" {
+		if o.trash = ""; o.old.Key != "" {
+			var kept storagedrivers.Change
+			kept, o.trash, err = keep(ctx, b.alias, o.old, b.uploader.Now())
+			if err != nil {
+				return changes, o.storageFailure(err)
+			}
 			changes = append(changes, kept)
 		}
 		o.change = len(changes)
@@ -206,7 +208,7 @@ func (b *batch) look(ctx context.Context) (pending []*object, failed error) {
 			if err == nil {
 				err = b.replaces(ctx, o, old)
 			}
-			if err != nil {
+			if err != nil || o.own.Key != "" {
 				return err
 			}
 		}
@@ -227,9 +229,15 @@ func (b *batch) look(ctx context.Context) (pending []*object, failed error) {
 // replaces has an object replace exactly the item that has its name; the zero Info if there is
 // none. It returns the failure if that does not meet the condition of the request.
 func (b *batch) replaces(ctx context.Context, o *object, there storagedrivers.Info) error {
+	if b.same && there.Key != "" {
+		if same, err := b.sameBytes(ctx, o.received, there); same || err != nil {
+			o.own, o.info = there, there
+			return err
+		}
+	}
 	if b.condition != nil {
 		if failure := b.condition(there); failure != nil {
-			return b.unlessSame(ctx, o, there, failure)
+			return failure
 		}
 	}
 	if o.options.IfMatch = there.ETag; there.Key == "" {
@@ -239,20 +247,6 @@ func (b *batch) replaces(ctx context.Context, o *object, there storagedrivers.In
 		o.old = there
 	}
 	return nil
-}
-
-// unlessSame returns a failure, unless the item of the name is that of the request because it has
-// the same bytes.
-func (b *batch) unlessSame(ctx context.Context, o *object, there storagedrivers.Info, failure *item.Failure) error {
-	if !b.same || there.Key == "" {
-		return failure
-	}
-	same, err := b.sameBytes(ctx, o.received, there)
-	if err == nil && !same {
-		return failure
-	}
-	o.own, o.info = there, there
-	return err
 }
 
 // putOptions returns the options of an item under a filename.
@@ -322,7 +316,7 @@ func (b *batch) uncommitted(ctx context.Context, objects []*object, err error) e
 		failed = &storagedrivers.CommitError{Index: -1, Err: err}
 	}
 	b.mayStay = len(failed.Replaced)+len(failed.Stored) > 0 || storagedrivers.LeaseLost(ctx) || errors.Is(err, storagedrivers.ErrPanic)
-	if errors.Is(err, storagedrivers.ErrChanged) && b.isExact() {
+	if errors.Is(err, storagedrivers.ErrChanged) && b.isExact() && len(failed.Replaced)+len(failed.Stored) == 0 {
 		b.coverAgain(ctx, objects)
 		return err
 	}

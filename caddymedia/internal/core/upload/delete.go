@@ -43,6 +43,7 @@ func (u *Uploader) DeleteItem(ctx context.Context, d Deletion) (trash string, er
 	deleted := Item{FullPath: d.Alias.URL("", d.Filename), Filename: d.Filename}
 	err = u.remove(ctx, d, &deleted)
 	if err != nil {
+		deleted.Trash = ""
 		err = fmt.Errorf("deleting %q of the alias %s: %w", d.Filename, d.Alias.Name, err)
 	}
 	u.Observer.Changed(ctx, Change{Action: Deleted, Alias: d.Alias, Item: deleted, Actor: d.Actor, InSet: d.InSet, Err: err})
@@ -118,17 +119,15 @@ func (u *Uploader) removeFound(ctx context.Context, d Deletion, removed *Item) e
 		_, err = a.Storage.Commit(ctx, removals...)
 		return err
 	}
-	if !d.Purge {
+	if removed.Trash = ""; a.Trash > 0 && !d.Purge {
 		var kept storagedrivers.Change
 		if kept, removed.Trash, err = keep(ctx, a, found, u.Now()); err != nil {
 			return err
 		}
-		if removed.Trash != "" {
-			removals = append(removals, kept)
-		}
+		removals = append(removals, kept)
+		defer closeKept(removals)
 	}
 	_, err = a.Storage.Commit(ctx, append(removals, removalOf(found))...)
-	closeKept(removals)
 	return err
 }
 

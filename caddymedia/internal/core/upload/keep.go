@@ -13,19 +13,28 @@ import (
 // errUnkeepable is the failure of an item that was stored before its alias had a trash.
 var errUnkeepable = item.Failf(item.Conflict, "the name of the item is too long for the trash: purge the item")
 
+// mayKeep returns an error if an alias with trash cannot keep a generation.
+func mayKeep(a *item.Alias, old storagedrivers.Info) error {
+	switch {
+	case a.Trash == 0:
+		return nil
+	case storagedrivers.ValidKey(a.TrashKey(a.NewKept(old, time.Time{}))) != nil:
+		return errUnkeepable
+	case !a.Storage.CanKeep(old.Size):
+		return storagedrivers.ErrUnkept
+	}
+	return nil
+}
+
 // keep stages an item of an alias that is about to be removed or replaced. It returns the change
-// that keeps it in the trash, whose Staged the caller must close, and the ID of the entry. Both are
-// zero if there is nothing to keep.
+// that keeps it in the trash, whose Staged the caller must close, and the ID of the entry.
 func keep(ctx context.Context, a *item.Alias, old storagedrivers.Info, now time.Time) (change storagedrivers.Change, id string, err error) {
-	if a.Trash == 0 || old.Key == "" {
-		return change, "", nil
+	if err := mayKeep(a, old); err != nil {
+		return change, "", err
 	}
 	kept := a.NewKept(old, now)
 	change = storagedrivers.Change{
 		Key: a.TrashKey(kept), Options: storagedrivers.PutOptions{Mode: storagedrivers.CreateOnly, CacheControl: "no-store"}, Keeps: true,
-	}
-	if storagedrivers.ValidKey(change.Key) != nil {
-		return change, "", errUnkeepable
 	}
 	change.Staged, err = a.Storage.StageKept(ctx, old)
 	return change, kept.ID(), err

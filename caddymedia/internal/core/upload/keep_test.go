@@ -94,6 +94,34 @@ func TestKeep(t *testing.T) {
 	})
 }
 
+// TestKeepOfTicket: a caller with a ticket does not learn what its upload has replaced.
+func TestKeepOfTicket(t *testing.T) {
+	t.Parallel()
+	alias := withTrash(t, onMemory(t, nil))
+	u := newUploader(alias)
+	for range 2 {
+		req := Upload{Request: Request{Kind: item.File, Actor: item.Actor{Ticket: "x"}}}
+		if items, _ := uploadBody(t, u, bytes.NewReader(formBody(file("a.txt", "a"))), req); items[0].Trash != "" {
+			t.Errorf("trash %q", items[0].Trash)
+		}
+	}
+	wantKept(t, alias, map[string][]string{"a.txt": {"a"}})
+}
+
+// TestKeepUnkeepable: a move of an item that cannot be kept stores nothing.
+func TestKeepUnkeepable(t *testing.T) {
+	t.Parallel()
+	s := onMemory(t, nil)
+	alias := withTrash(t, s)
+	alias.Prefix = strings.TrimSuffix(strings.Repeat(strings.Repeat("p", 99)+"/", 5), "/")
+	long := strings.Repeat("x/", 200) + strings.Repeat("y", 60) + ".txt"
+	put(t, s, alias.Key(long), "before")
+	u := newUploader(alias)
+	_, failures := u.Transfer(t.Context(), Transfer{Request: Request{Kind: item.File}, From: alias, Filename: long, To: "b.txt"})
+	wantFailure(t, failures, item.Conflict, long, "too long for the trash")
+	wantContents(t, s, map[string]string{alias.Key(long): "before"})
+}
+
 // TestKeepImage: variants and renditions of a removed image are not kept.
 func TestKeepImage(t *testing.T) {
 	t.Parallel()
@@ -406,6 +434,10 @@ func TestRestore(t *testing.T) {
 		defer object.Close()
 		if got, err := io.ReadAll(object); string(got) != "old" || err != nil {
 			t.Errorf("%q, %v", got, err)
+		}
+		again, failures := restore(t.Context(), u, alias, trash, false)
+		if failures != nil || again[0].Trash != "" {
+			t.Errorf("restored again: %+v, %v", again, failures)
 		}
 		kept, _ := item.KeptOf(trash)
 		if err := u.Purge(t.Context(), alias, kept, item.Actor{}); err != nil {

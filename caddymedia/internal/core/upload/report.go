@@ -53,7 +53,7 @@ const (
 	Stored   Action = "stored"
 	Replaced Action = "replaced" // stored instead of another item of its name
 	Deleted  Action = "deleted"
-	// Purged is what is removed from the trash.
+	// Purged is an entry that is removed from the trash, with the Filename of its item.
 	Purged Action = "purged"
 	// Unchanged is an item that a request moves or copies onto itself.
 	Unchanged Action = "unchanged"
@@ -118,7 +118,13 @@ func (b *batch) reportStored(ctx context.Context, transfer *Transfer) []Item {
 		if o.replaced {
 			change.Action = Replaced
 		}
+		if b.same && o.own.Key != "" {
+			change.Action = Unchanged
+		}
 		observer.Changed(ctx, change)
+		if b.req.Actor.Ticket != "" {
+			items[i].Trash = "" // it must not learn what was there
+		}
 	}
 	return items
 }

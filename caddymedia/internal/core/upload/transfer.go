@@ -160,6 +160,11 @@ func (t *transferring) receive(ctx context.Context, b *batch) error {
 	if failure := mismatch(t.Filename, t.source, t.Matches); failure != nil {
 		return failure
 	}
+	if !t.Copy && !t.Purge { // before anything is stored
+		if err := mayKeep(t.From, t.source); err != nil {
+			return t.failure(err)
+		}
+	}
 	filename, err := b.storedName(alias, up, folder)
 	if err == nil && t.isItself(alias, filename) {
 		return errItself

@@ -74,6 +74,7 @@ func (q *itemsRequest) change(ctx context.Context) error {
 		return q.refuse(ctx, caller.Refuse(status, item.BadRequest, message))
 	}
 	action := form.Get("action")
+	q.action = action
 	right, known := actionRights[action]
 	if !known {
 		return q.bad(ctx, "the field action must be delete, restore or purge")

@@ -1,7 +1,6 @@
-// Package items is the API of stored items: lists, deletions, moves, copies, replacements and
-// signed addresses, for clients with a token and for callers that the panel or Caddy's admin
-// endpoint knows. It stores no new items and sends no content: these are packages uploads and
-// serve. Begin with [Endpoint], [Serve] and [Sign], and the actions of an address.
+// Package items is the API of stored items: lists, deletions, moves, copies, replacements, the trash
+// and signed addresses, for clients with a token and for callers that the panel or Caddy's admin
+// endpoint knows. New items are stored by package uploads, and sent by package serve. Begin with [Endpoint], [Serve] and [Sign], and the actions of an address.
 package items
 
 import (
@@ -99,6 +98,7 @@ type itemsRequest struct {
 	toAlias  string  // of that
 	facts    bool    // a list has those of its images
 	reported bool    // to the observer
+	action   string  // that the form of a POST on an alias names
 }
 
 // itemAction is a method of an address. It needs one of the rights.

@@ -2,7 +2,9 @@ package items
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"path"
@@ -159,10 +161,16 @@ func (q *itemsRequest) keptBytes(ctx context.Context, id string) error {
 			h.Set("Cache-Control", "no-store")
 		},
 	})
-	if err != nil {
-		return q.errored(ctx, "read the item", err)
+	failed, ok := errors.AsType[*httpx.Error](err)
+	switch {
+	case !ok:
+		return err
+	case failed.Status == http.StatusNotFound:
+		return q.errored(ctx, "", fs.ErrNotExist)
+	case failed.Status == http.StatusTooManyRequests:
+		return q.failed(ctx, &item.Failure{Reason: item.Busy, Message: "too many items are open, try again later"})
 	}
-	return nil
+	return q.errored(ctx, "read the item", failed)
 }
 
 // restore brings back the entries that a form names.

@@ -183,9 +183,16 @@ func (q *itemsRequest) answerStored(ctx context.Context, moved upload.Item) item
 
 // reportRefused reports a refused request that would change items to the observer.
 func (q *itemsRequest) reportRefused(ctx context.Context, failure *item.Failure) {
-	if q.r.Method == http.MethodDelete || q.address.Filename == "" {
+	switch {
+	case q.action == "restore":
+		q.permit.Service.Observer().Refused(ctx, upload.Operation{
+			Kind: q.kind, Alias: q.address.Alias, Actor: q.permit.Actor, Transfer: &upload.Transfer{Copy: true, Restores: true},
+		}, item.Failures{failure})
+		return
+	case q.r.Method == http.MethodDelete || q.address.Filename == "":
 		q.permit.Service.Observer().DeletionEnded(ctx, service.Deletion{
 			Kind: q.kind, Alias: q.address.Alias, Filename: q.address.Filename, IsSet: q.address.Filename == "", Actor: q.permit.Actor, Failure: failure,
+			Purge: q.action == "purge",
 		})
 		return
 	}

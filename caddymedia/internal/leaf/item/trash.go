@@ -76,9 +76,13 @@ func (k Kept) IsOf(info storagedrivers.Info) bool {
 func micros(t time.Time) string { return fmt.Sprintf("%016d", max(t.UnixMicro(), 0)) }
 
 // ID identifies the entry in its alias.
-func (k Kept) ID() string {
-	return micros(k.Removed) + "-" + micros(k.Stored) + "-" + k.Generation + k.random + "/" + k.Filename
-}
+func (k Kept) ID() string { return k.Head() + "/" + k.Filename }
+
+// Head is the ID without the filename. Heads are in the order of removal.
+func (k Kept) Head() string { return micros(k.Removed) + "-" + micros(k.Stored) + "-" + k.Name() }
+
+// Name is a part of the ID in letters and digits, which no other entry has.
+func (k Kept) Name() string { return k.Generation + k.random }
 
 // idPattern matches the part of an ID before the filename.
 var idPattern = regexp.MustCompile(fmt.Sprintf(`^(\d{16})-(\d{16})-([0-9a-f]{%d})([0-9a-z]{%d})$`, generationLength, randomLength))
