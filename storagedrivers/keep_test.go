@@ -148,8 +148,8 @@ func (u uncopied) Open(ctx context.Context, key string, rng storagedrivers.Range
 	return body, info, err
 }
 
-// TestKeepOfOther: where the backend has no entity tags, what another writer stores while an object is
-// kept, or before one is brought back, stays.
+// TestKeepOfOther: where the backend has no entity tags, what another writer stores while an object
+// is kept, or before one is brought back, stays.
 func TestKeepOfOther(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"put kept/key", "put z"} {

@@ -257,7 +257,7 @@ func (w *trashWalk) visit(info storagedrivers.Info) error {
 	w.examined++
 	w.last = kept.Head()
 	generation := fmt.Sprint(kept.Generation, kept.Stored.UnixMicro(), "/", kept.Filename)
-	if w.selects(kept) && !(w.seen[generation] && w.hidesDoubles()) {
+	if w.selects(kept) && (!w.seen[generation] || !w.hidesDoubles()) {
 		w.seen[generation] = true
 		w.page.Entries = append(w.page.Entries, InTrash{Kept: kept, Size: info.Size})
 	}

@@ -183,8 +183,8 @@ func TestSweepTrash(t *testing.T) {
 	}
 }
 
-// TestSweepTrashGoesOn: an entry that cannot be removed does not keep the rest, and an object of the
-// name of an hour, which a crash has left, is removed.
+// TestSweepTrashGoesOn: an entry that cannot be removed does not keep the rest, and an object of
+// the name of an hour, which a crash has left, is removed.
 func TestSweepTrashGoesOn(t *testing.T) {
 	t.Parallel()
 	s, alias, driver := trashed(t)

@@ -1,6 +1,7 @@
-// Package items is the API of stored items: lists, deletions, moves, copies, replacements, the trash
-// and signed addresses, for clients with a token and for callers that the panel or Caddy's admin
-// endpoint knows. New items are stored by package uploads, and sent by package serve. Begin with [Endpoint], [Serve] and [Sign], and the actions of an address.
+// Package items is the API of stored items: lists, deletions, moves, copies, replacements, the
+// trash and signed addresses, for clients with a token and for callers that the panel or Caddy's
+// admin endpoint knows. New items are stored by package uploads, and sent by package serve. Begin
+// with [Endpoint], [Serve] and [Sign], and the actions of an address.
 package items
 
 import (
