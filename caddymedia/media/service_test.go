@@ -203,13 +203,17 @@ func TestClose(t *testing.T) {
 func TestNewErrors(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*Config){
-		`storage "A": a name is 1 to 64`:                            func(c *Config) { c.Storages[0].Name = "A" },
-		`storage "default" is there twice`:                          func(c *Config) { c.Storages = append(c.Storages, c.Storages[0]) },
-		`storage "default": it has no driver`:                       func(c *Config) { c.Storages[0].Driver = nil },
-		`image alias "content": it is empty`:                        func(c *Config) { c.ImageAliases["content"] = nil },
-		`image alias "a/b": a name is 1 to 64`:                      func(c *Config) { c.ImageAliases["a/b"] = new(ImageAlias) },
-		`file alias "content": storage: there is no storage "far"`:  func(c *Config) { c.FileAliases["content"].Storage = "far" },
-		`file alias "content": prefix "img/webp/x" overlaps`:        func(c *Config) { c.FileAliases["content"].Prefix = "img/webp/x" },
+		`storage "A": a name is 1 to 64`:                           func(c *Config) { c.Storages[0].Name = "A" },
+		`storage "default" is there twice`:                         func(c *Config) { c.Storages = append(c.Storages, c.Storages[0]) },
+		`storage "default": it has no driver`:                      func(c *Config) { c.Storages[0].Driver = nil },
+		`image alias "content": it is empty`:                       func(c *Config) { c.ImageAliases["content"] = nil },
+		`image alias "a/b": a name is 1 to 64`:                     func(c *Config) { c.ImageAliases["a/b"] = new(ImageAlias) },
+		`file alias "content": storage: there is no storage "far"`: func(c *Config) { c.FileAliases["content"].Storage = "far" },
+		`file alias "content": prefix "img/webp/x" overlaps`:       func(c *Config) { c.FileAliases["content"].Prefix = "img/webp/x" },
+		`file alias "content": trash needs a prefix other than /`: func(c *Config) {
+			c.Trash, c.FileAliases["content"].Prefix = "1d", "/"
+		},
+		`trash: "1s" is not from 1m to 3650d, or off`:               func(c *Config) { c.Trash = "1s" },
 		`file alias "content": prefix: `:                            func(c *Config) { c.FileAliases["content"].Prefix = "a/../b" },
 		`file alias "content": extensions: "php" is never accepted`: func(c *Config) { c.FileAliases["content"].Extensions = []string{"php"} },
 		`image alias "content": negotiate needs webp`:               func(c *Config) { c.ImageAliases["content"].Negotiate = true },

@@ -74,7 +74,7 @@ func (p *Permit) needAll(rights []access.Right) *item.Failure {
 			return failure
 		}
 	}
-	return p.Refused
+	return nil
 }
 
 // Alias returns an alias that the account may use.
