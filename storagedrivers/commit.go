@@ -238,6 +238,7 @@ func (s *Storage) inSteps(ctx context.Context, changes []Change) ([]Info, error)
 			if err := s.isKept(ctx, changes, i); err != nil {
 				return err
 			}
+			outcomes[i].begun = true // also after a panic
 			made, err := s.change(ctx, c)
 			made.begun = true
 			outcomes[i], infos[i] = made, made.info
@@ -481,21 +482,27 @@ func (s *Storage) bringBack(ctx context.Context, c Change, made outcome, kept In
 	if LeaseLost(ctx) {
 		return errLeaseLost
 	}
-	if made.info != (Info{}) { // it was not removed
-		if err := s.isStill(ctx, made.info); err != nil {
-			return err
-		}
-	}
-	staged, err := s.StageKept(ctx, kept)
+	back, err := s.StageKept(ctx, kept)
 	if err != nil {
 		return err
 	}
-	c.Staged, c.Options.ID, c.Options.IfMatch, c.Options.Mode = staged, rand.Text(), made.info.ETag, Overwrite
-	if made.info == (Info{}) {
+	c.Staged, c.Options.ID, c.Options.IfMatch, c.Options.Mode = back, rand.Text(), made.info.ETag, Overwrite
+	c.Options.fill(c.Key)
+	switch {
+	case made.info == (Info{}):
 		c.Options.Mode = CreateOnly // it was removed
+	case made.info.ETag == "":
+		if from, ok := back.(*staged).inner.(*original); ok { //nolint:forcetypeassert // of StageKept
+			err = from.fetch(min(kept.Size, maxKept)) // which may take long
+		}
+		if err == nil {
+			err = s.isStill(ctx, made.info)
+		}
 	}
-	_, err = s.change(ctx, c)
-	return errors.Join(err, staged.Close())
+	if err == nil {
+		_, err = s.change(ctx, c)
+	}
+	return errors.Join(err, back.Close())
 }
 
 var errLeaseLost = errors.New("the lease is lost")

@@ -144,7 +144,7 @@ func (o *original) send(ctx context.Context, c Change) (Info, error) {
 	c.Options.Source = nil
 	info, err := o.storage.send(ctx, c.Key, o.spool.reader(), c.Options)
 	if o.keeps && err == nil { // its bytes are not needed until the end of the request
-		err = o.spool.Close()
+		_ = o.spool.Close() // the object is stored
 		o.spool, o.spooled = spool{dir: o.spool.dir}, 0
 	}
 	return info, err

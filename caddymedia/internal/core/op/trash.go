@@ -132,21 +132,16 @@ func (p *Permit) restore(ctx context.Context, r Restoration, id string) (restore
 	from, filename := r.Alias.InTrash(kept)
 	transfer := upload.Transfer{
 		Request: p.Request(r.Alias.Kind, r.Alias.Name, r.BaseURL, nil), From: from, Filename: filename, To: kept.Filename, Copy: true,
-		Exact: true, Same: true, Restores: true, New: !r.Replace && r.Alias.Overwrite,
+		Exact: !r.Rename || r.Alias.Overwrite, Same: true, Restores: true, New: !r.Replace && r.Alias.Overwrite,
 	}
-	again := transfer.Repetition
-	transfer.Repetition = nil // what is there already is the same item
+	if again := transfer.Repetition; again != nil { // each entry is a request of its own
+		transfer.Repetition = &upload.Repetition{ID: again.ID + kept.Name(), Began: again.Began, Again: again.Again}
+	}
 	transfer.Confirm = func(ctx context.Context, c upload.Commitment) (func(upload.Outcome), *item.Failure) {
 		_, failure := p.CheckAgain(ctx, r.Alias.Kind, []access.Right{access.Restore}, c.Alias)
 		return nil, failure
 	}
 	items, failures := p.Service.Uploader().Transfer(ctx, transfer)
-	if r.Rename && failures != nil && failures[0].Reason == item.Conflict {
-		if transfer.Exact = false; again != nil { // each entry is a request of its own
-			transfer.Repetition = &upload.Repetition{ID: again.ID + kept.Name(), Began: again.Began, Again: again.Again}
-		}
-		items, failures = p.Service.Uploader().Transfer(ctx, transfer)
-	}
 	if failures != nil {
 		if failure = failures[0]; failure.Reason == item.Missing {
 			failure = errNotKept
@@ -225,13 +220,20 @@ func (p *Permit) PurgeAll(ctx context.Context, alias *item.Alias) (number int, m
 	if p.Attempt.IsRepeated() {
 		began = p.Attempt.Began
 	}
-	page, err := p.Service.ListTrash(ctx, service.TrashQuery{
+	query := service.TrashQuery{
 		Alias: alias, All: true, Folder: p.Account.Folder, OldestFirst: true, Limit: MaxSet, MaxTime: maxSetTime, MaxExamined: 100 * MaxSet,
-	})
-	if err != nil {
-		return 0, false, item.OperationFailure("list the trash", err)
 	}
-	older := slices.DeleteFunc(page.Entries, func(entry service.InTrash) bool { return !entry.Removed.Before(began) })
+	page, err := p.Service.ListTrash(ctx, query)
+	for err == nil && len(page.Entries) == 0 && page.Next != "" { // all are of other users
+		query.Cursor = page.Next
+		page, err = p.Service.ListTrash(ctx, query)
+	}
+	if err != nil {
+		failure = item.OperationFailure("list the trash", err)
+		p.report(ctx, alias, service.Deletion{IsSet: true, Purge: true, Failure: failure})
+		return 0, false, failure
+	}
+	older := slices.DeleteFunc(page.Entries, func(entry service.InTrash) bool { return entry.Removed.After(began) })
 	errs := guard.Each(len(older), atOnce, func(i int) error {
 		return p.Service.Uploader().Purge(ctx, alias, older[i].Kept, p.Actor)
 	})

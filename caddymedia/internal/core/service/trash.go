@@ -276,11 +276,11 @@ func (w *trashWalk) isEarlier(kept item.Kept) bool {
 	return order >= 0
 }
 
-// hidesDoubles reports whether the list omits a second entry of a generation, where the storage
-// tells two generations of one second apart.
+// hidesDoubles reports whether the list omits a second entry of a generation. Only a storage with
+// entity tags, or with times of its own, tells two generations of one second apart.
 func (w *trashWalk) hidesDoubles() bool {
 	features := w.Alias.Storage.Features()
-	return !w.All && (features.Copies || features.Dated) // others have no entity tags
+	return !w.All && (features.Copies || features.Dated || features.Compare == storagedrivers.Atomic)
 }
 
 // selects reports whether the query asks for an entry.

@@ -68,7 +68,7 @@ func (b *batch) commitItems(ctx context.Context) error {
 				return up.storageFailure(replacedFailure(exists))
 			}
 		case isTaken && !b.alias.Overwrite:
-			if err := b.nextNames(ctx, exists); err != nil {
+			if err := b.sameOrNext(ctx, exists); err != nil {
 				return err
 			}
 		case !b.isExact() || !isOvertaken(err):
@@ -77,6 +77,18 @@ func (b *batch) commitItems(ctx context.Context) error {
 			return b.uploads[0].storageFailure(replacedFailure(err))
 		}
 	}
+}
+
+// sameOrNext gives the uploads whose names are taken other ones, unless the item of the first name
+// is that of the request because it has the same bytes.
+func (b *batch) sameOrNext(ctx context.Context, exists *storagedrivers.ExistsError) error {
+	if b.same && b.uploads[0].tries == 0 {
+		err := b.findSame(ctx)
+		if b.uploads[0].own.Key != "" || err != nil && asFailure(err).Reason != item.Conflict {
+			return err
+		}
+	}
+	return b.nextNames(ctx, exists)
 }
 
 // findSame takes the item that has the exact name of the request for its own if that has the same
@@ -135,6 +147,7 @@ func (b *batch) commitNames(ctx context.Context) error {
 		infos, err = b.alias.Storage.Commit(ctx, changes...)
 	}
 	if _, isTaken := errors.AsType[*storagedrivers.ExistsError](err); isTaken {
+		b.coverAgain(ctx, pending)
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterCommit)
@@ -230,9 +243,13 @@ func (b *batch) look(ctx context.Context) (pending []*object, failed error) {
 // none. It returns the failure if that does not meet the condition of the request.
 func (b *batch) replaces(ctx context.Context, o *object, there storagedrivers.Info) error {
 	if b.same && there.Key != "" {
-		if same, err := b.sameBytes(ctx, o.received, there); same || err != nil {
-			o.own, o.info = there, there
+		same, err := b.sameBytes(ctx, o.received, there)
+		if err != nil {
 			return err
+		}
+		if same {
+			o.own, o.info = there, there
+			return nil
 		}
 	}
 	if b.condition != nil {
@@ -337,7 +354,7 @@ func (b *batch) uncommitted(ctx context.Context, objects []*object, err error) e
 				failure.Message = "it stays replaced, and the old item is in the trash"
 			}
 			b.removeOldVariant(ctx, o, failed)
-		case slices.ContainsFunc(failed.Stored, o.changedBy):
+		case slices.ContainsFunc(failed.Stored, func(index int) bool { return index != o.change-1 && o.changedBy(index) }):
 			failure.Message, failure.Err = "it may stay stored: the storage could not roll it back", failed.Undo
 		default:
 			continue

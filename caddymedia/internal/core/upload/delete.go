@@ -79,6 +79,7 @@ func (u *Uploader) removeLocked(ctx context.Context, d Deletion, removed *Item) 
 // ErrChanged if the storage has another one then.
 func (u *Uploader) removeFound(ctx context.Context, d Deletion, removed *Item) error {
 	a := d.Alias
+	removed.Trash = "" // of an earlier attempt
 	found, err := statIfValid(ctx, a, a.Key(removed.Filename))
 	switch {
 	case err != nil:
@@ -119,7 +120,7 @@ func (u *Uploader) removeFound(ctx context.Context, d Deletion, removed *Item) e
 		_, err = a.Storage.Commit(ctx, removals...)
 		return err
 	}
-	if removed.Trash = ""; a.Trash > 0 && !d.Purge {
+	if a.Trash > 0 && !d.Purge {
 		var kept storagedrivers.Change
 		if kept, removed.Trash, err = keep(ctx, a, found, u.Now()); err != nil {
 			return err

@@ -160,14 +160,14 @@ func (t *transferring) receive(ctx context.Context, b *batch) error {
 	if failure := mismatch(t.Filename, t.source, t.Matches); failure != nil {
 		return failure
 	}
+	filename, err := b.storedName(alias, up, folder)
+	if err == nil && t.isItself(alias, filename) {
+		return errItself
+	}
 	if !t.Copy && !t.Purge { // before anything is stored
 		if err := mayKeep(t.From, t.source); err != nil {
 			return t.failure(err)
 		}
-	}
-	filename, err := b.storedName(alias, up, folder)
-	if err == nil && t.isItself(alias, filename) {
-		return errItself
 	}
 	t.copies = t.copies && err == nil && alias.Storage.Location() == t.From.Storage.Location()
 	return t.stage(ctx, alias, up)
@@ -232,7 +232,8 @@ func (t *Transfer) isItself(alias *item.Alias, filename string) bool {
 
 // failure returns the failure for an error of reading the item.
 func (t *Transfer) failure(err error) *item.Failure {
-	failure := item.StorageFailure(err)
+	copied := *item.StorageFailure(err) // others may have the failure too
+	failure := &copied
 	switch {
 	case errors.Is(err, storagedrivers.ErrChanged), errors.Is(err, fs.ErrNotExist):
 		failure = replacedFailure(err)
@@ -327,7 +328,8 @@ func (t *transferring) reportSource(ctx context.Context) item.Failures {
 		observer.Changed(ctx, Change{Action: Deleted, Alias: t.From, Item: t.removed, Actor: t.Actor, Transfer: t.Transfer})
 		return nil
 	}
-	failure := item.StorageFailure(t.unremoved)
+	copied := *item.StorageFailure(t.unremoved) // others may have the failure too
+	failure := &copied
 	if failure.Reason != item.Unavailable {
 		failure.Reason = item.StorageFailed
 	}

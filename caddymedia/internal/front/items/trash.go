@@ -154,6 +154,7 @@ func (q *itemsRequest) keptBytes(ctx context.Context, id string) error {
 		return q.failed(ctx, failure)
 	}
 	trash, filename := q.alias.InTrash(kept)
+	trash.Kind = q.kind // that of metrics
 	err := serve.New(q.Gate).Object(q.permit.Service, q.w, q.r.WithContext(ctx), trash, filename, serve.ObjectOptions{
 		Tag: func(tag string, _ int64) string { return tag },
 		Header: func(h http.Header) {
@@ -167,8 +168,8 @@ func (q *itemsRequest) keptBytes(ctx context.Context, id string) error {
 		return err
 	case failed.Status == http.StatusNotFound:
 		return q.errored(ctx, "", fs.ErrNotExist)
-	case failed.Status == http.StatusTooManyRequests:
-		return q.failed(ctx, &item.Failure{Reason: item.Busy, Message: "too many items are open, try again later"})
+	case failed.Status == http.StatusTooManyRequests, failed.Status == http.StatusServiceUnavailable:
+		return q.refuse(ctx, caller.Refuse(failed.Status, item.Busy, "the item cannot be sent now, try again later"))
 	}
 	return q.errored(ctx, "read the item", failed)
 }
@@ -230,6 +231,7 @@ func (q *itemsRequest) purge(ctx context.Context, form url.Values) error {
 		if failure != nil {
 			return q.failed(ctx, failure)
 		}
+		q.BoundAnswer(q.w)
 		return httpx.AnswerUnread(q.w, q.r, http.StatusOK, purgedAnswer{Success: true, Result: []purgedResult{}, Purged: &number, More: &more})
 	}
 	ids, problem := idsOf(form)
@@ -242,6 +244,7 @@ func (q *itemsRequest) purge(ctx context.Context, form url.Values) error {
 	if failure != nil {
 		return q.failed(ctx, failure)
 	}
+	q.BoundAnswer(q.w)
 	answer := purgedAnswer{Success: true, Result: make([]purgedResult, len(ids))}
 	for i, id := range ids {
 		answer.Result[i] = purgedResult{ID: id, Purged: failures[at[id]] == nil}
