@@ -63,7 +63,7 @@ await run(async () => {
 	await link('Edit gallery').click();
 	await field('docs').check();
 	const rights = page.getByRole('group', { name: 'May', exact: true });
-	assert.equal(await rights.getByRole('checkbox').count(), 8);
+	assert.equal(await rights.getByRole('checkbox').count(), 10);
 	for (const right of ['Upload', 'Delete']) await rights.getByLabel(right, { exact: true }).check();
 	const [above, below] = [await page.getByRole('group', { name: 'May use' }).boundingBox(), await rights.boundingBox()];
 	assert.ok(below.y >= above.y + above.height + 12, 'the fields are apart');
