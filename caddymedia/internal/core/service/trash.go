@@ -291,15 +291,7 @@ func (w *trashWalk) selects(kept item.Kept) bool {
 	case w.Filename != "":
 		return kept.Filename == w.Filename
 	}
-	return strings.HasPrefix(kept.Filename, folderStart(w.Folder)) && w.wants(kept.Filename)
-}
-
-// folderStart returns the beginning of the filenames in a folder.
-func folderStart(folder string) string {
-	if folder == "" {
-		return ""
-	}
-	return folder + "/"
+	return strings.HasPrefix(w.Alias.Key(kept.Filename), w.Alias.Below(w.Folder)) && w.wants(kept.Filename)
 }
 
 // dropPresent drops the entries whose generations are present items: a crash may leave a copy of an

@@ -149,8 +149,8 @@ type kind struct {
 	// condition, if set, returns the failure if the request may not be carried out because of the
 	// item that has the name of the only file. The zero Info means that there is none.
 	condition func(storagedrivers.Info) *item.Failure
-	// same means that an item which does not meet the condition is that of the request if it has the
-	// same bytes.
+	// same means that an item of the name is that of the request if it has the same bytes, whatever
+	// the condition.
 	same bool
 	// lock, if set, locks the filenames during their commit; see [batch.lockNames] otherwise.
 	lock func(ctx context.Context, filenames []string) (unlock func(), err error)

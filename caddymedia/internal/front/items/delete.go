@@ -73,16 +73,15 @@ func (q *itemsRequest) change(ctx context.Context) error {
 	if message != "" {
 		return q.refuse(ctx, caller.Refuse(status, item.BadRequest, message))
 	}
-	action := form.Get("action")
-	q.action = action
-	right, known := actionRights[action]
+	q.action = form.Get("action")
+	right, known := actionRights[q.action]
 	if !known {
 		return q.bad(ctx, "the field action must be delete, restore or purge")
 	}
 	if failure := q.permit.NeedOne(right); failure != nil {
 		return q.failed(ctx, failure)
 	}
-	switch action {
+	switch q.action {
 	case "restore":
 		return q.restore(ctx, form)
 	case "purge":
