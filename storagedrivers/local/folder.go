@@ -269,8 +269,7 @@ func (f *folder) openDir(key string) (*os.File, error) {
 	name := path.Dir(key)
 	dir, err := f.openExisting(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		f.flush.forget(name)
-		if err := f.root.MkdirAll(name, dirPerm); errors.Is(err, fs.ErrNotExist) {
+		if err := f.makeDir(name); errors.Is(err, fs.ErrNotExist) {
 			return nil, f.lookupError(err)
 		} else if err != nil {
 			return nil, fmt.Errorf("making folder %q: %w", name, mapFolderError(err))
@@ -281,6 +280,22 @@ func (f *folder) openDir(key string) (*os.File, error) {
 		return nil, fmt.Errorf("opening folder %q: %w", name, err)
 	}
 	return dir, nil
+}
+
+// makeDir makes a folder and those above it that are missing. Only these have names that are not on
+// the disk yet.
+func (f *folder) makeDir(name string) error {
+	f.flush.forget(name)
+	err := f.root.Mkdir(name, dirPerm)
+	if errors.Is(err, fs.ErrNotExist) && name != "." {
+		if err = f.makeDir(path.Dir(name)); err == nil {
+			err = f.root.Mkdir(name, dirPerm)
+		}
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
 }
 
 // openExisting opens a folder. A file in its place is an invalid key.

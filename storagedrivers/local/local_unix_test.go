@@ -245,15 +245,50 @@ func TestSyncOfRemovedFolder(t *testing.T) {
 // it, is not known to be on the disk; nor if it was synced before that.
 func TestFolderMadeAgain(t *testing.T) {
 	t.Parallel()
-	var f flusher
-	_, forgotten := f.isDurable("a")
-	f.setDurable("a", forgotten)
-	f.forget("a/b")
-	if durable, _ := f.isDurable("a"); durable {
+	d := New(Config{Root: t.TempDir()}, slog.New(slog.DiscardHandler))
+	d.synced = func(*os.File) error { return nil }
+	s := storagedrivers.New("test", d, storagedrivers.Options{})
+	defer s.Close()
+	test.Must(t, put(t, s, "a/b", "x", storagedrivers.CreateOnly))
+	test.Must(t, s.Delete(t.Context(), "a/b"))
+	flush := &d.current.flush
+	_, forgotten := flush.isDurable("a")
+	flush.setDurable([]string{"a"}, forgotten)
+	test.Must(t, os.Remove(filepath.Join(d.path, "a")))
+	test.Must(t, d.current.makeDir("a/c"))
+	if durable, _ := flush.isDurable("a"); durable {
 		t.Error("the old name counts for the new folder")
 	}
-	f.setDurable("a", forgotten)
-	if durable, _ := f.isDurable("a"); durable {
+	flush.setDurable([]string{"a"}, forgotten)
+	if durable, _ := flush.isDurable("a"); durable {
 		t.Error("an earlier sync counts for the new folder")
+	}
+}
+
+// TestSyncOfNewFolders: a commit syncs the folders that have new names, and none above them.
+func TestSyncOfNewFolders(t *testing.T) {
+	t.Parallel()
+	d := New(Config{Root: t.TempDir()}, slog.New(slog.DiscardHandler))
+	s := storagedrivers.New("test", d, storagedrivers.Options{})
+	defer s.Close()
+	var synced []string
+	d.synced = func(file *os.File) error {
+		if stat, err := file.Stat(); err != nil || stat.IsDir() {
+			synced = append(synced, path.Base(file.Name()))
+		}
+		return nil
+	}
+	for _, tt := range []struct {
+		key  string
+		want string
+	}{
+		{"a/b/1/x", "1 b a ."},
+		{"a/b/2/x", "2 b"},
+		{"a/b/2/y", "2"},
+		{"a/c/x", "c a"},
+	} {
+		synced = nil
+		test.Must(t, put(t, s, tt.key, "x", storagedrivers.CreateOnly))
+		test.Equal(t, strings.Join(synced, " "), tt.want, "folders synced for "+tt.key)
 	}
 }

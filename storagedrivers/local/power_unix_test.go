@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -254,7 +255,21 @@ func (d *testDisk) recordSync(file *os.File) error {
 	}
 	data, _ := io.ReadAll(io.NewSectionReader(file, 0, stat.Size())) // others are read by name
 	d.recordWith(inode(stat), version{data: string(data), time: stat.ModTime()})
-	return nil
+	return d.hold(inode(stat), file) // it may never have a name
+}
+
+// hold keeps the number of an open file from being used again.
+func (d *testDisk) hold(id uint64, file *os.File) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.held[id] != nil {
+		return nil
+	}
+	again, err := syscall.Dup(int(file.Fd()))
+	if err == nil {
+		d.held[id] = os.NewFile(uintptr(again), file.Name())
+	}
+	return err
 }
 
 func (d *testDisk) record(synced uint64) { d.recordWith(synced, version{}) }

@@ -44,17 +44,15 @@ func (f *folder) syncOpenDir(dir *os.File, name string) error {
 	return nil
 }
 
-// syncNames syncs a folder and, at its first call for the folder, those above it, which may be as
-// new.
+// syncNames syncs a folder and those above it whose names may not be on the disk yet.
 func (f *folder) syncNames(dir *os.File, name string) error {
 	if err := f.syncBy(syncFolder, dir); err != nil {
 		return err
 	}
+	var made []string
 	durable, forgotten := f.flush.isDurable(name)
-	if durable {
-		return nil
-	}
-	for above := name; above != "."; {
+	for above := name; !durable && above != "."; durable, _ = f.flush.isDurable(above) {
+		made = append(made, above)
 		var parent *os.File
 		var err error
 		if parent, above, err = f.openNearest(path.Dir(above), true); err != nil {
@@ -64,7 +62,7 @@ func (f *folder) syncNames(dir *os.File, name string) error {
 			return err
 		}
 	}
-	f.flush.setDurable(name, forgotten)
+	f.flush.setDurable(made, forgotten)
 	return nil
 }
 
@@ -73,7 +71,8 @@ func (f *folder) syncNames(dir *os.File, name string) error {
 type flusher struct {
 	mu     sync.Mutex
 	rounds map[string]*round
-	known  map[string]bool // folders whose own names are on the disk
+	// known are folders whose own names are on the disk, with those of all folders above them.
+	known map[string]bool
 
 	forgotten int // calls of forget
 }
@@ -125,19 +124,17 @@ func (f *flusher) isDurable(name string) (bool, int) {
 	return f.known[name], f.forgotten
 }
 
-// forget is called before a missing folder is made, with those above it that are missing.
+// forget is called before a missing folder is made.
 func (f *flusher) forget(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.forgotten++
-	for ; name != "."; name = path.Dir(name) {
-		delete(f.known, name)
-	}
+	delete(f.known, name)
 }
 
-// setDurable records that the name of a folder is on the disk. Meanwhile it may have been removed
+// setDurable records that the names of folders are on the disk. Meanwhile they may have been removed
 // and made again.
-func (f *flusher) setDurable(name string, forgotten int) {
+func (f *flusher) setDurable(names []string, forgotten int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.forgotten != forgotten {
@@ -146,7 +143,9 @@ func (f *flusher) setDurable(name string, forgotten int) {
 	if f.known == nil || len(f.known) >= maxKnown {
 		f.known = map[string]bool{}
 	}
-	f.known[name] = true
+	for _, name := range names {
+		f.known[name] = true
+	}
 }
 
 // A sharer lets concurrent callers share one sync of the whole file system. With many small
