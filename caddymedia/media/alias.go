@@ -39,6 +39,12 @@ type AliasOptions struct {
 	// the app.
 	Trash string `json:"trash,omitempty" option:"common" example:"14d"`
 
+	// How long after they were stored items are to be had, from `1m` to `3650d`, or `off`. Then they
+	// answer 410, and are removed within an hour, into the trash where there is one. A replaced, moved,
+	// copied or restored item begins anew. With `redirect public` the storage serves the items, and
+	// does not know their end. Default: `off`.
+	Expires string `json:"expires,omitempty" example:"90d"`
+
 	// The start of the public addresses of this alias. Without it, a panel on a host of its own shows
 	// addresses of that host, which are no items. Default: the `cdn_base` of the app.
 	CDNBase string `json:"cdn_base,omitempty" option:"address" example:"https://cdn.example.com"`
@@ -195,7 +201,10 @@ func (o *AliasOptions) Check() error {
 	if o.Private != nil && o.Redirect != nil && o.Redirect.To == redirectPublic {
 		return errors.New("redirect public does not go with private: the storage serves the items without a signature")
 	}
-	kept, err := parseTrash(o.Trash)
+	kept, err := parseKept("trash", o.Trash)
+	if _, expires := parseKept("expires", o.Expires); err == nil {
+		err = expires
+	}
 	if err != nil || o.Prefix == "" {
 		return err
 	}
@@ -350,7 +359,7 @@ func (c *Config) image(name string, storages map[string]*storagedrivers.Storage)
 	if a.WebP != nil {
 		alias.WebP = &render.Options{Quality: a.WebP.Quality, Effort: webp.Effort(a.WebP.Effort)}
 	}
-	alias.Renditions, alias.RenditionCacheControl = a.renditions(), revalidated(alias.CacheControl)
+	alias.Renditions, alias.RenditionCacheControl = a.renditions(), item.BoundAge(alias.CacheControl, maxRenditionAge)
 	a.setPrivate(alias)
 	switch {
 	case a.Facts == nil:
@@ -406,11 +415,14 @@ func (o *AliasOptions) alias(
 	if alias.Prefix, err = cleanPrefix(cmp.Or(o.Prefix, string(kind)+"/"+name)); err != nil {
 		return nil, err
 	}
-	if alias.Trash, err = parseTrash(cmp.Or(o.Trash, c.Trash)); err != nil {
+	if alias.Trash, err = parseKept("trash", cmp.Or(o.Trash, c.Trash)); err != nil {
 		return nil, err
 	}
 	if alias.Trash > 0 && !alias.HasTrashFolder() {
 		return nil, errNoRoom
+	}
+	if alias.Expires, err = parseKept("expires", o.Expires); err != nil {
+		return nil, err
 	}
 	if r := o.Redirect; r != nil {
 		if r.To == redirectPresigned && !alias.Storage.CanPresign() {
@@ -458,23 +470,23 @@ func besideOverlaps(a, b *item.Alias) bool {
 		a.HasTrashFolder() && a.TrashLocation().Overlaps(b.Location())
 }
 
-// Bounds of how long items are kept.
+// Bounds of how long items, or those in the trash, are kept.
 const (
-	minTrash = time.Minute
-	maxTrash = 3650 * 24 * time.Hour
+	minKept = time.Minute
+	maxKept = 3650 * 24 * time.Hour
 )
 
-// parseTrash returns how long items are kept; 0 for not at all.
-func parseTrash(text string) (time.Duration, error) {
+// parseKept returns how long an option keeps items; 0 for "off" and if it is not set.
+func parseKept(option, text string) (time.Duration, error) {
 	if text == "" || text == "off" {
 		return 0, nil
 	}
 	kept, err := options.ParseDuration(text)
 	if err != nil {
-		return 0, fmt.Errorf("trash: %w", err)
+		return 0, fmt.Errorf("%s: %w", option, err)
 	}
-	if kept < minTrash || kept > maxTrash {
-		return 0, fmt.Errorf("trash: %q is not from 1m to 3650d, or off", text)
+	if kept < minKept || kept > maxKept {
+		return 0, fmt.Errorf("%s: %q is not from 1m to 3650d, or off", option, text)
 	}
 	return kept, nil
 }

@@ -207,7 +207,7 @@ func (s *Settings) Check() error {
 			return fmt.Errorf("signing_key: a key has %d bytes, and needs %d or more", len(key), signing.MinKey)
 		}
 	}
-	_, err := parseTrash(s.Trash)
+	_, err := parseKept("trash", s.Trash)
 	return err
 }
 

@@ -240,26 +240,6 @@ func TestRenditionFolders(t *testing.T) {
 	}
 }
 
-func TestRevalidated(t *testing.T) {
-	t.Parallel()
-	for given, want := range map[string]string{
-		cacheForever:                             "public, max-age=86400",
-		cacheAsk:                                 "public, no-cache",
-		"no-store":                               "no-store",
-		"public":                                 "public, max-age=86400",
-		"private, MAX-AGE=60":                    "private, MAX-AGE=60",
-		"max-age=60, s-maxage=9999999":           "max-age=60, s-maxage=86400",
-		"s-maxage=60":                            "s-maxage=60, max-age=86400",
-		`max-age="100000",immutable`:             "max-age=86400",
-		"max-age=never":                          "max-age=86400",
-		"max-age=5, stale-while-revalidate=9999": "max-age=5",
-	} {
-		if got := revalidated(given); got != want {
-			t.Errorf("%q becomes %q, want %q", given, got, want)
-		}
-	}
-}
-
 func TestImageSrcset(t *testing.T) {
 	t.Parallel()
 	config := configOf(t)

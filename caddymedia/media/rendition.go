@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/leaf/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/imaging/scale"
@@ -89,34 +88,6 @@ func (a *ImageAlias) renditions() []item.Rendition {
 	return all
 }
 
-// maxRenditionAge is the most seconds that a client may keep a rendition without asking again. Its
+// maxRenditionAge is the longest time that a client may keep a rendition without asking again. Its
 // settings may change under the same address.
-const maxRenditionAge = 24 * 60 * 60
-
-// revalidated returns the Cache-Control header of renditions for that of the items: not immutable,
-// and at most for a day.
-func revalidated(cacheControl string) string {
-	var kept []string
-	bounded := false
-	for directive := range strings.SplitSeq(cacheControl, ",") {
-		directive = strings.TrimSpace(directive)
-		name, value, _ := strings.Cut(strings.ToLower(directive), "=")
-		switch name {
-		case "", "immutable", "stale-while-revalidate", "stale-if-error":
-			continue
-		case "no-cache", "no-store":
-			bounded = true
-		case "max-age", "s-maxage":
-			seconds, err := strconv.ParseInt(strings.Trim(value, `"`), 10, 64)
-			if err != nil || seconds > maxRenditionAge {
-				directive = name + "=" + strconv.Itoa(maxRenditionAge)
-			}
-			bounded = bounded || name == "max-age"
-		}
-		kept = append(kept, directive)
-	}
-	if !bounded {
-		kept = append(kept, "max-age="+strconv.Itoa(maxRenditionAge))
-	}
-	return strings.Join(kept, ", ")
-}
+const maxRenditionAge = 24 * time.Hour

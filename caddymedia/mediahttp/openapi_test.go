@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/core/service"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/access"
@@ -38,8 +39,24 @@ func TestOpenAPI(t *testing.T) {
 	requestResumable(t)
 	requestBusyUploads(t)
 	requestRenditions(t)
+	requestExpired(t)
 	requestSigned(t)
 	requestOfUsers(t)
+}
+
+// requestExpired requests items whose time has ended.
+func requestExpired(t *testing.T) {
+	t.Helper()
+	s := newSiteWith(t, media.Limits{}, func(c *media.Config) {
+		c.ImageAliases["content"].Expires, c.FileAliases["content"].Expires = "90d", "90d"
+	})
+	s.Put(t, "img/content/a.png", pngOf(40, 30))
+	s.Put(t, "file/content/a.txt", "text")
+	s.Passed.Store(int64(10 * 365 * 24 * time.Hour))
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		httpCase{Method: method, Target: "/static/img/content/a.png", Status: 410}.Check(t, s)
+		httpCase{Method: method, Target: "/static/file/content/a.txt", Status: 410}.Check(t, s)
+	}
 }
 
 // requestRenditions requests renditions that cannot be made or stored.

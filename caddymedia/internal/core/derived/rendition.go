@@ -36,28 +36,30 @@ type RenditionRequest struct {
 // OpenRendition opens a rendition by open, a method of the storage of the alias. The error is
 // fs.ErrNotExist if there is no such image, [render.ErrNone] if its format is not decoded, and
 // [ErrNotMade] if the rendition has to be made by [Maker.MakeRendition]. An SVG is its own
-// rendition.
+// rendition. The image is returned as far as it was found, also with an error.
 func (r *RenditionRequest) OpenRendition(
 	ctx context.Context, open func(context.Context, string) (*storagedrivers.Object, error),
-) (*storagedrivers.Object, error) {
+) (object *storagedrivers.Object, image storagedrivers.Info, err error) {
 	if naming.Extension(r.Filename) == "svg" {
-		return open(ctx, r.Alias.Key(r.Filename))
+		if object, err = open(ctx, r.Alias.Key(r.Filename)); err != nil {
+			return nil, image, err
+		}
+		return object, object.Info, nil
 	}
-	image, err := r.Alias.Storage.Stat(ctx, r.Alias.Key(r.Filename))
-	if err != nil {
-		return nil, err
+	if image, err = r.Alias.Storage.Stat(ctx, r.Alias.Key(r.Filename)); err != nil {
+		return nil, image, err
 	}
 	if !imaging.FormatOf(naming.Extension(r.Filename)).Decodable() || r.Alias.IsVariant(r.Filename) {
-		return nil, fmt.Errorf("%w: images of this format are not decoded", render.ErrNone)
+		return nil, image, fmt.Errorf("%w: images of this format are not decoded", render.ErrNone)
 	}
 	if !r.Alias.StoresRenditions(r.Filename) {
-		return nil, ErrNotMade
+		return nil, image, ErrNotMade
 	}
-	object, err := open(ctx, r.Alias.RenditionKey(r.Filename, r.file(), image))
+	object, err = open(ctx, r.Alias.RenditionKey(r.Filename, r.file(), image))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNotMade
+		err = ErrNotMade
 	}
-	return object, err
+	return object, image, err
 }
 
 // ErrNotMade means that a rendition is not stored yet.

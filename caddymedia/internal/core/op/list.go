@@ -59,7 +59,7 @@ func (p *Permit) Stored(ctx context.Context, alias *item.Alias, filename string,
 	if !p.MayBeItem(alias, filename) {
 		return Listed{}, fs.ErrNotExist
 	}
-	info, err := alias.Storage.Stat(ctx, alias.Key(filename))
+	info, err := alias.StatPresent(ctx, filename, p.Service.Uploader().Now())
 	if err != nil {
 		return Listed{}, err
 	}

@@ -91,7 +91,7 @@ func ItemFilter(alias *item.Alias, search string) func(key string) bool {
 
 // ListItems returns a page of items. The error is ErrCursor, ErrUnordered or that of the storage.
 func (s *Service) ListItems(ctx context.Context, q ItemQuery) (ItemPage, error) {
-	f := &finder{ItemQuery: q, prefix: q.Alias.Below(q.Folder), wants: ItemFilter(q.Alias, q.Search)}
+	f := &finder{ItemQuery: q, prefix: q.Alias.Below(q.Folder), wants: ItemFilter(q.Alias, q.Search), now: s.now()}
 	f.page.Variants = map[string]bool{}
 	at, err := f.start()
 	if err != nil || naming.IsReserved(q.Folder) {
@@ -120,6 +120,7 @@ type finder struct {
 	ItemQuery
 	prefix string // of keys; it is empty or ends at a slash
 	wants  func(key string) bool
+	now    time.Time
 	page   ItemPage
 	size   int // of the items of the page
 }
@@ -266,7 +267,7 @@ func (f *finder) take(page storagedrivers.Page, after string) (last string, full
 		if entry.Key <= after {
 			continue
 		}
-		if f.wants(entry.Key) {
+		if f.shows(entry) {
 			if !f.add(entry) {
 				return last, true
 			}
@@ -285,6 +286,11 @@ func entriesOf(page storagedrivers.Page) []storagedrivers.Info {
 	}
 	slices.SortFunc(entries, func(a, b storagedrivers.Info) int { return strings.Compare(a.Key, b.Key) })
 	return entries
+}
+
+// shows reports whether the list shows an entry.
+func (f *finder) shows(entry storagedrivers.Info) bool {
+	return f.wants(entry.Key) && !f.Alias.HasExpired(entry, f.now)
 }
 
 // note records a variant, whose image may be on the page.

@@ -108,7 +108,7 @@ func (f *finder) listAll(ctx context.Context) (*orderedList, error) {
 		for _, entry := range entriesOf(page) {
 			f.note(entry)
 			f.page.Examined++
-			if !f.wants(entry.Key) {
+			if !f.shows(entry) {
 				continue
 			}
 			if list.entries = append(list.entries, entry); !isFolder(entry) {

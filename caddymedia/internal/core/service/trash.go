@@ -318,22 +318,23 @@ func isPresent(ctx context.Context, alias *item.Alias, kept item.Kept) (bool, er
 	return err == nil && info.Key != "" && kept.IsOf(info), err
 }
 
-// Interval bounds of sweeping the trash of an alias.
+// Interval bounds of sweeping an alias.
 const (
-	minTrashInterval = time.Minute
-	maxTrashInterval = time.Hour
+	minSweepInterval = time.Minute
+	maxSweepInterval = time.Hour
 )
 
-// sweepTrash removes what has ended from the trash of an alias until ctx ends.
-func (s *Service) sweepTrash(ctx context.Context, alias *item.Alias) {
-	interval := min(max(alias.Trash, minTrashInterval), maxTrashInterval)
+// sweepAlias removes what has ended from an alias, or from its trash, until ctx ends. kept is how
+// long it is kept.
+func (s *Service) sweepAlias(ctx context.Context, alias *item.Alias, what string, kept time.Duration, sweep func(context.Context, *item.Alias) error) {
+	interval := min(max(kept, minSweepInterval), maxSweepInterval)
 	for s.health.awaitReachable(ctx, alias.Storage.Name()) {
-		err := guard.Call(func() error { return s.SweepTrash(ctx, alias) })
+		err := guard.Call(func() error { return sweep(ctx, alias) })
 		if errors.Is(err, storagedrivers.ErrClosed) {
 			return
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, storagedrivers.ErrUnavailable) {
-			s.log.Warn("sweeping the trash", "alias", alias.Name, "storage", alias.Storage.Name(), "error", err)
+			s.log.Warn(what, "alias", alias.Name, "storage", alias.Storage.Name(), "error", err)
 		}
 		select {
 		case <-ctx.Done():

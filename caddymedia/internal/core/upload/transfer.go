@@ -220,9 +220,13 @@ func (b *batch) closeSource(source io.Closer) {
 	}
 }
 
-// stat returns the item; the zero Info if there is none.
-func (t *Transfer) stat(ctx context.Context) (storagedrivers.Info, error) {
-	return statIfValid(ctx, t.From, t.From.Key(t.Filename))
+// stat returns the item; the zero Info if there is none, or it has expired.
+func (t *transferring) stat(ctx context.Context) (storagedrivers.Info, error) {
+	info, err := statIfValid(ctx, t.From, t.From.Key(t.Filename))
+	if t.From.HasExpired(info, t.batch.uploader.Now()) {
+		info = storagedrivers.Info{}
+	}
+	return info, err
 }
 
 // isItself reports whether the item would be stored onto itself, and stays unchanged then.

@@ -157,6 +157,7 @@ type listing struct {
 	after             string // the last name seen
 	most              int
 	wants             func(key string) bool
+	began             time.Time
 	contents          []storagedrivers.Info
 	prefixes          []string
 	examined          int
@@ -167,6 +168,7 @@ func (q *request) listObjects() *Error {
 	second := q.query.Get("list-type") == "2"
 	l := &listing{
 		request: q, prefix: q.query.Get("prefix"), delimiter: q.query.Get("delimiter"), most: maxKeys, wants: service.ItemFilter(q.alias, ""),
+		began: q.running.Uploader().Now(),
 	}
 	for _, name := range []string{"prefix", "delimiter", "marker", "start-after"} {
 		if len(q.query.Get(name)) > item.MaxName {
@@ -321,7 +323,7 @@ func (l *listing) take(ctx context.Context, page storagedrivers.Page) (full bool
 			entry.Key, folders = folders[0], folders[1:]
 		}
 		l.examined++
-		if !isMarker(entry) && !l.wants(entry.Key) {
+		if !isMarker(entry) && (!l.wants(entry.Key) || l.alias.HasExpired(entry, l.began)) {
 			continue
 		}
 		entries, err := l.hiddenFolders(ctx, entry.Key)
@@ -385,7 +387,7 @@ func (q *request) stat(alias *item.Alias, key string) (storagedrivers.Info, *Err
 	if !alias.MayBeItem(key) {
 		return storagedrivers.Info{}, errorOf(noSuchKey, "there is no such object")
 	}
-	info, err := alias.Storage.Stat(ctx, alias.Key(key))
+	info, err := alias.StatPresent(ctx, key, q.running.Uploader().Now())
 	if err != nil {
 		return info, storageError("read the object", err)
 	}

@@ -67,6 +67,9 @@ func (q *request) getObject() *Error {
 		Tag: tag, Header: q.override, IsVisitor: q.permit.Ticket != nil,
 	})
 	if failed, ok := errors.AsType[*httpx.Error](err); ok {
+		if failed.Status == http.StatusGone {
+			return errorOf(noSuchKey, "there is no such object")
+		}
 		return statusError(failed.Status)
 	}
 	return nil

@@ -163,11 +163,18 @@ func (s *Server) serve(
 			return err
 		}
 	}
-	object, err := wanted.open(ctx, r)
+	object, found, err := wanted.open(ctx, r)
+	if object != nil {
+		defer object.Close()
+	}
+	if rest, ends := alias.Rest(found, running.Uploader().Now()); ends && rest <= 0 {
+		return item.ErrExpired
+	} else if ends {
+		wanted.rest = rest
+	}
 	if err != nil {
 		return err
 	}
-	defer object.Close()
 	redirects := alias.Redirect != nil && !active(mediaType(object.Info)) // as the storage would serve it
 	object.Info = alias.Typed(object.Info)
 	if redirects {
@@ -202,7 +209,7 @@ func (s *Server) elsewhere(
 		return false, nil
 	}
 	lifetime := wanted.redirectLifetime()
-	if wanted.signed != nil && lifetime == 0 {
+	if lifetime < time.Second {
 		return false, nil // the address has just expired
 	}
 	address, err := location(ctx, wanted, info, lifetime)
@@ -291,6 +298,8 @@ func encodedSlash(u *url.URL) bool {
 // storage.
 func staticStatus(err error) int {
 	switch {
+	case errors.Is(err, item.ErrExpired):
+		return http.StatusGone
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, storagedrivers.ErrInvalidKey):
 		return http.StatusNotFound
 	case errors.Is(err, storagedrivers.ErrUnavailable), errors.Is(err, storagedrivers.ErrClosed),

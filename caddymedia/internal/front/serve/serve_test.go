@@ -71,7 +71,7 @@ func TestRequestsToTheStorage(t *testing.T) {
 		r := httptest.NewRequestWithContext(t.Context(), tt.method, "/", nil)
 		r.Header.Set(tt.header, tt.value)
 		w := httptest.NewRecorder()
-		object, err := target{alias: alias, maker: derivedtest.NewMaker(nil, render.Limits{}), filename: "a.jpg"}.open(t.Context(), r)
+		object, _, err := target{alias: alias, maker: derivedtest.NewMaker(nil, render.Limits{}), filename: "a.jpg"}.open(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func TestReplacedBeforeTheFirstByte(t *testing.T) {
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	r.Header.Set("Range", "bytes=3-5")
 	w := httptest.NewRecorder()
-	object, err := target{alias: alias, maker: derivedtest.NewMaker(nil, render.Limits{}), filename: "a.jpg"}.open(t.Context(), r)
+	object, _, err := target{alias: alias, maker: derivedtest.NewMaker(nil, render.Limits{}), filename: "a.jpg"}.open(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func TestStaleVariant(t *testing.T) {
 	}
 	get := func() error {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-		object, err := target{alias: alias, filename: "a.jpg.webp"}.open(t.Context(), r)
+		object, _, err := target{alias: alias, filename: "a.jpg.webp"}.open(t.Context(), r)
 		if err == nil {
 			err = object.Close()
 		}
@@ -283,7 +283,7 @@ func TestStaleVariant(t *testing.T) {
 		t.Helper()
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 		r.Header.Set("Accept", "image/webp")
-		object, err := target{alias: alias, maker: derivedtest.NewMaker(nil, render.Limits{}), filename: "a.jpg"}.open(t.Context(), r)
+		object, _, err := target{alias: alias, maker: derivedtest.NewMaker(nil, render.Limits{}), filename: "a.jpg"}.open(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -334,7 +334,7 @@ func TestNegotiationFails(t *testing.T) {
 	}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	r.Header.Set("Accept", webpType)
-	if _, err := (target{alias: alias, maker: derivedtest.NewMaker(nil, render.Limits{}), filename: "a.jpg"}).open(t.Context(), r); err == nil {
+	if _, _, err := (target{alias: alias, maker: derivedtest.NewMaker(nil, render.Limits{}), filename: "a.jpg"}).open(t.Context(), r); err == nil {
 		t.Error("opened")
 	}
 	if err := alias.Storage.Close(); err != nil || !closed {

@@ -31,6 +31,7 @@ type target struct {
 	signed    *signed        // nil for a target that needs no signature
 	preview   bool           // for a user of the panel
 	object    *ObjectOptions // for another protocol; nil for HTTP
+	rest      time.Duration  // until the item expires; 0 if it does not
 }
 
 // targetOf returns the target that is an item.
@@ -59,13 +60,17 @@ func (t target) mayExist() bool {
 
 // cacheControl returns the Cache-Control header.
 func (t target) cacheControl() string {
-	if t.signed != nil {
-		return t.alias.Private.CacheControl(t.signed.rest())
+	header := t.alias.CacheControl
+	switch {
+	case t.signed != nil:
+		header = t.alias.Private.CacheControl(t.signed.rest())
+	case t.rendition != nil:
+		header = t.alias.RenditionCacheControl
 	}
-	if t.rendition != nil {
-		return t.alias.RenditionCacheControl
+	if t.rest > 0 {
+		return item.BoundAge(header, t.rest)
 	}
-	return t.alias.CacheControl
+	return header
 }
 
 // redirectCacheControl returns the Cache-Control header of a redirect to an address of that
@@ -79,12 +84,16 @@ func (t target) redirectCacheControl(lifetime time.Duration) string {
 }
 
 // redirectLifetime returns the lifetime of the address in the storage, which does not outlive that
-// of the request.
+// of the request, nor the item.
 func (t target) redirectLifetime() time.Duration {
+	lifetime := t.alias.Redirect.Lifetime
 	if t.signed != nil {
-		return min(t.alias.Redirect.Lifetime, t.signed.rest())
+		lifetime = min(lifetime, t.signed.rest())
 	}
-	return t.alias.Redirect.Lifetime
+	if t.rest > 0 {
+		lifetime = min(lifetime, t.rest)
+	}
+	return lifetime
 }
 
 // entityTag returns the entity tag of an object of the target. That of a rendition depends on its
@@ -131,13 +140,6 @@ func (t target) changed(err error) error {
 	return err
 }
 
-// openRendition opens the rendition by from.
-func (t target) openRendition(
-	ctx context.Context, r *http.Request, from func(context.Context, string) (*storagedrivers.Object, error),
-) (*storagedrivers.Object, error) {
-	return t.request(r).OpenRendition(ctx, from)
-}
-
 // request returns the rendition that suits the client.
 func (t target) request(r *http.Request) *derived.RenditionRequest {
 	return &derived.RenditionRequest{Alias: t.alias, Rendition: t.rendition, Filename: t.filename, WebP: t.negotiated(r)}
@@ -178,45 +180,46 @@ const webpType = "image/webp"
 
 // open returns the item, or its variant if the alias negotiates, the client prefers WebP and the
 // item is no HDR photo. It transfers nothing yet if the response may have no body or only a part of
-// it.
-func (t target) open(ctx context.Context, r *http.Request) (*storagedrivers.Object, error) {
+// it. It also returns the item, as far as it was found, also with an error.
+func (t target) open(ctx context.Context, r *http.Request) (object *storagedrivers.Object, found storagedrivers.Info, err error) {
 	alias, filename := t.alias, t.filename
 	from := alias.Storage.OpenSeeker
 	if isPartial(r) || alias.Redirect != nil {
 		from = alias.Storage.OpenLazy
 	}
 	if t.rendition != nil {
-		return t.openRendition(ctx, r, from)
+		return t.request(r).OpenRendition(ctx, from)
 	}
-	if image, ok := strings.CutSuffix(filename, render.Suffix); ok && alias.Overwrite && alias.IsVariant(filename) {
-		info, err := alias.Storage.Stat(ctx, alias.Key(image))
-		if err != nil {
-			return nil, err
+	if image, ok := strings.CutSuffix(filename, render.Suffix); ok && (alias.Overwrite || alias.Expires > 0) && alias.IsVariant(filename) {
+		if found, err = alias.Storage.Stat(ctx, alias.Key(image)); err == nil {
+			object, err = alias.OpenVariant(ctx, image, found, from)
 		}
-		return alias.OpenVariant(ctx, image, info, from)
+		return object, found, err
 	}
 	liked := alias.Negotiate && alias.MayHaveVariant(filename) && prefersWebP(r.Header["Accept"], storagedrivers.ContentType(filename))
 	first := from
 	if liked {
 		first = alias.Storage.OpenLazy
 	}
-	item, err := first(ctx, alias.Key(filename))
-	if err != nil || !liked {
-		return item, err
+	if object, err = first(ctx, alias.Key(filename)); err != nil {
+		return nil, found, err
 	}
-	hdr, err := t.maker.IsHDR(ctx, alias, filename, item.Info)
+	if found = object.Info; !liked {
+		return object, found, nil
+	}
+	hdr, err := t.maker.IsHDR(ctx, alias, filename, found)
 	if err != nil {
-		return nil, errors.Join(err, item.Close())
+		return nil, found, errors.Join(err, object.Close())
 	}
 	if hdr {
-		return item, nil
+		return object, found, nil
 	}
-	webp, err := alias.OpenVariant(ctx, filename, item.Info, from)
+	webp, err := alias.OpenVariant(ctx, filename, found, from)
 	if errors.Is(err, fs.ErrNotExist) {
-		return item, nil
+		return object, found, nil
 	}
-	_ = item.Close() // nothing of it was read
-	return webp, err
+	_ = object.Close() // nothing of it was read
+	return webp, found, err
 }
 
 // isPartial reports whether the response may contain less than the whole item.

@@ -79,6 +79,8 @@ type Alias struct {
 	Overwrite bool
 	// Trash is how long the generations of items that are removed or replaced are kept; 0 keeps none.
 	Trash time.Duration
+	// Expires is how long items are to be had after they were stored; 0 for ever.
+	Expires time.Duration
 	// Sanitize makes plain names. Otherwise they are stored exactly as submitted.
 	Sanitize bool
 
@@ -372,6 +374,7 @@ const (
 	OriginPanel Origin = "panel" // the administrators' panel
 	OriginAdmin Origin = "admin" // Caddy's admin endpoint
 	OriginGo    Origin = "go"    // code in the same process
+	OriginEnd   Origin = "end"   // nobody: the time of the item has ended
 )
 
 // AnyExtension in place of extensions accepts all names but those that are never accepted, also

@@ -252,7 +252,7 @@ func Request(t testing.TB, alias *item.Alias, rendition, filename string) *deriv
 func Opened(t testing.TB, m *derived.Maker, r *derived.RenditionRequest) (string, error) {
 	t.Helper()
 	for range 5 {
-		object, err := r.OpenRendition(t.Context(), r.Alias.Storage.OpenSeeker)
+		object, _, err := r.OpenRendition(t.Context(), r.Alias.Storage.OpenSeeker)
 		if errors.Is(err, derived.ErrNotMade) {
 			if err := m.MakeRendition(t.Context(), r); err != nil {
 				return "", err
