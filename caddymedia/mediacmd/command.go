@@ -34,8 +34,8 @@ anything failed.`,
 		CobraFunc: func(cmd *cobra.Command) {
 			cmd.Args = cobra.NoArgs // so that a command that does not exist is an error
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-			cmd.AddCommand(accountCommand(), probeCommand(), copyCommand(), variantsCommand(), sweepCommand(), cacheCommand(), healthCommand(),
-				versionCommand())
+			cmd.AddCommand(accountCommand(), probeCommand(), copyCommand(), variantsCommand(), sweepCommand(), trashCommand(), restoreCommand(), cacheCommand(),
+				healthCommand(), versionCommand())
 		},
 	})
 }

@@ -31,6 +31,7 @@ func configured(t *testing.T) (file string) {
 		t.Fatal(err)
 	}
 	return configFile(t, folder, []string{"main", "broken"}, map[string]any{
+		"trash": "14d",
 		"image_aliases": map[string]any{
 			"content": map[string]any{"storage": "main", "webp": map[string]any{}},
 			"lost":    map[string]any{"storage": "broken", "webp": map[string]any{}},
@@ -103,6 +104,10 @@ func TestReasons(t *testing.T) {
 		"copy":  {copyCommand(), []string{"main", "broken"}, "", `storage "broken" cannot be used: ` + reason + "\n  check on storage"},
 		"variants": {
 			variantsCommand(), []string{"lost"}, `"stopped":"list on storage`, "Stopped: " + reason + "\n  ",
+		},
+		"trash": {trashCommand(), []string{"img/lost"}, `","reason":"` + reason, "img/lost: " + reason + "\n  list on storage"},
+		"restore": {
+			restoreCommand(), []string{"img/lost", "--folder", "/"}, `"stopped":"list on storage`, "Stopped: " + reason + "\n  ",
 		},
 		"sweep": {sweepCommand(), []string{"broken"}, `","reason":"` + reason, "broken: " + reason + "\n  "},
 	} {

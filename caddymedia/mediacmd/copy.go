@@ -252,10 +252,9 @@ func (s *session) checkStorages(ctx context.Context, opts storagecopy.Options) e
 func (s *session) aliasesOf(from, to string, names []string) ([]*item.Alias, error) {
 	chosen := make([]*item.Alias, 0, len(names))
 	for _, full := range names {
-		kind, name, _ := strings.Cut(full, "/")
-		alias, ok := s.App.Service().Alias(item.Kind(kind), name)
-		if !ok {
-			return nil, fmt.Errorf("there is no alias %q in the configuration; write img/<name> or file/<name>", full)
+		alias, err := s.alias(full)
+		if err != nil {
+			return nil, err
 		}
 		if kept := alias.Storage.Name(); kept != from && kept != to {
 			return nil, fmt.Errorf("the alias %s uses storage %q, not %q", full, kept, from)

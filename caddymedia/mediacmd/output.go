@@ -119,6 +119,28 @@ func (o *output) table(rows [][]string) error {
 	return w.Flush()
 }
 
+// rows are a long table, which is printed in parts.
+type rows [][]string
+
+// maxRows is the number of rows that are printed together, with columns of the same width.
+const maxRows = 1000
+
+// add adds a row, and prints what is a part.
+func (r *rows) add(o *output, row ...string) error {
+	*r = append(*r, row)
+	if len(*r) < maxRows {
+		return nil
+	}
+	return r.flush(o)
+}
+
+// flush prints what is not printed.
+func (r *rows) flush(o *output) error {
+	part := *r
+	*r = nil
+	return o.table(part)
+}
+
 // text returns the redacted text of an error, or "" for nil. Error texts in a document must pass
 // through text.
 func (o *output) text(err error) string {

@@ -2,6 +2,7 @@ package mediacmd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -141,6 +143,24 @@ func (s *session) storages(names []string) ([]*storagedrivers.Storage, error) {
 		}
 	}
 	return storages, nil
+}
+
+// alias returns the alias of a name such as "img/content".
+func (s *session) alias(full string) (*item.Alias, error) {
+	kind, name, _ := strings.Cut(full, "/")
+	alias, ok := s.App.Service().Alias(item.Kind(kind), name)
+	if !ok {
+		return nil, fmt.Errorf("there is no alias %q in the configuration; write img/<name> or file/<name>", full)
+	}
+	return alias, nil
+}
+
+// fullName is the name that [session.alias] finds.
+func fullName(alias *item.Alias) string { return string(alias.Kind) + "/" + alias.Name }
+
+// encoders returns the number of images that the encoders accept at a time without a queue.
+func (s *session) encoders() int {
+	return cmp.Or(max(s.App.Service().Limits().Images.Workers, 0), runtime.GOMAXPROCS(0))
 }
 
 // aliasOf returns a function that finds the alias of a key, or nil. Aliases that use the storage to

@@ -42,7 +42,7 @@ type sweeping struct {
 	olderThan time.Duration
 	before    time.Time
 
-	rows   [][]string
+	rows   rows
 	totals sweepTotals
 }
 
@@ -106,7 +106,7 @@ func (w *sweeping) storage(ctx context.Context, s *storagedrivers.Storage) error
 			return err
 		}
 	}
-	return w.flush()
+	return w.rows.flush(w.output)
 }
 
 // variants sweeps the variants of an alias without images.
@@ -226,9 +226,6 @@ func (w *sweeping) count(found sweepResult, err error) {
 	}
 }
 
-// maxRows is the number of rows that are printed together, with columns of the same width.
-const maxRows = 1000
-
 func (w *sweeping) row(found sweepResult) error {
 	size := "?"
 	if found.Size >= 0 {
@@ -238,17 +235,7 @@ func (w *sweeping) row(found sweepResult) error {
 	if found.Removed {
 		row = append(row, "removed")
 	}
-	w.rows = append(w.rows, row)
-	if len(w.rows) < maxRows {
-		return nil
-	}
-	return w.flush()
-}
-
-func (w *sweeping) flush() error {
-	rows := w.rows
-	w.rows = nil
-	return w.table(rows)
+	return w.rows.add(w.output, row...)
 }
 
 // report prints the totals. It returns errReported if anything failed.

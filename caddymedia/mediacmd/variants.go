@@ -1,12 +1,10 @@
 package mediacmd
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"runtime"
 	"strings"
 	"sync"
 
@@ -65,8 +63,8 @@ func (m *makingVariants) run(ctx context.Context, s *session, args []string) err
 		return err
 	}
 	m.session, m.alias = s, alias
-	m.totals.Alias = string(alias.Kind) + "/" + alias.Name
-	m.workers = semaphore.NewWeighted(int64(cmp.Or(max(s.App.Service().Limits().Images.Workers, 0), runtime.GOMAXPROCS(0))))
+	m.totals.Alias = fullName(alias)
+	m.workers = semaphore.NewWeighted(int64(s.encoders()))
 	bars := s.progress()
 	defer bars.close()
 	m.done = bars.items("images")
