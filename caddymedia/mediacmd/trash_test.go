@@ -1,6 +1,7 @@
 package mediacmd
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/caddymedia/media/caddymedia/internal/core/service"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -32,7 +36,7 @@ var bin = []trashed{
 }
 
 // filledTrash writes a configuration file, and bin to the storage in the folder root. It
-// returns the IDs of bin.
+// returns the IDs of bin, and one that is not in the trash any more.
 func filledTrash(t *testing.T) (config, root string, ids []string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -61,7 +65,9 @@ func filledTrash(t *testing.T) (config, root string, ids []string) {
 		stored(t, root, alias.TrashKey(kept))
 		ids = append(ids, kept.ID())
 	}
-	return config, root, ids
+	docs := &item.Alias{Prefix: "file/docs"}
+	gone := docs.NewKept(storagedrivers.Info{Key: docs.Key("gone.txt"), ModTime: now.Add(-time.Hour)}, now)
+	return config, root, append(ids, gone.ID())
 }
 
 // jsonLines decodes the lines of a command, the last one apart.
@@ -189,6 +195,7 @@ func TestRestore(t *testing.T) { // not parallel: Caddy has globals
 		{args: "--removed-within 10m", files: []string{"a.txt"}},
 		{args: "--id ID2", files: []string{"a.txt"}},
 		{args: "--id ID4 --id ID1", files: []string{"sub/b.txt"}, fails: []string{"old.txt"}},
+		{args: "--id ID5 --id ID1", files: []string{"sub/b.txt"}, fails: []string{"gone.txt"}},
 		{args: "--folder /", taken: "a.txt", files: []string{"a.txt", "sub/b.txt"}, fails: []string{"a.txt"}},
 		{args: "--folder / --rename", taken: "a.txt", files: []string{"a-", "a.txt", "sub/b.txt"}},
 		{args: "--folder / --dry-run", taken: "a.txt", files: []string{"a.txt"}},
@@ -267,6 +274,56 @@ func TestRestoreAgain(t *testing.T) { // not parallel: Caddy has globals
 	}
 	if there, err := os.ReadFile(item); len(there) != 1536 {
 		t.Errorf("%q, %v", there, err)
+	}
+}
+
+// TestTrashGone: the list of a version that is gone fails, and its removal by another process
+// meanwhile is no failure.
+func TestTrashGone(t *testing.T) { // not parallel: Caddy has globals
+	config, _, ids := filledTrash(t)
+	for _, args := range [][]string{nil, {"--purge"}} {
+		out, _, err := run(t, trashCommand(), append([]string{"file/docs", "--id", ids[5], "--config", config, "--json"}, args...)...)
+		lines, totals := jsonLines[trashResult, trashTotals](t, out)
+		if want := (trashTotals{Failed: 1}); !errors.Is(err, errReported) || totals != want || len(lines) != 1 || lines[0].Message != "there is no such item" {
+			t.Errorf("%q: %v, %q", args, err, out)
+		}
+	}
+	kept, _ := item.KeptOf(ids[5])
+	var w trashing
+	cmd := inSession(new(cobra.Command), func(ctx context.Context, s *session, _ []string) error {
+		w = trashing{session: s, permit: s.permit(), purge: true}
+		alias, err := s.trashAlias("file/docs")
+		return errors.Join(err, w.remove(ctx, alias, service.InTrash{Kept: kept}))
+	})
+	if _, messages, err := run(t, cmd, "--config", config); err != nil || messages != "" || w.totals != (trashTotals{}) {
+		t.Errorf("%q, %v, %+v", messages, err, w.totals)
+	}
+}
+
+// TestTrashInterrupted: an interrupted command says so, and has done nothing.
+func TestTrashInterrupted(t *testing.T) { // not parallel: Caddy has globals
+	config, root, _ := filledTrash(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	for name, tt := range map[string]struct {
+		cmd   *cobra.Command
+		flags string
+		out   string
+		err   error
+	}{
+		"purge":   {trashCommand(), "--purge", "", errInterrupted},
+		"restore": {restoreCommand(), "--folder /", `"complete":false,"stopped":"interrupted"}` + "\n", errReported},
+	} {
+		var out strings.Builder
+		tt.cmd.SilenceUsage, tt.cmd.SilenceErrors = true, true
+		tt.cmd.SetOut(&out)
+		tt.cmd.SetArgs(append([]string{"file/docs", "--config", config, "--json"}, strings.Fields(tt.flags)...))
+		if err := tt.cmd.ExecuteContext(ctx); !errors.Is(err, tt.err) || !strings.HasSuffix(out.String(), tt.out) {
+			t.Errorf("%s: %v, %q", name, err, out.String())
+		}
+	}
+	if files := filesIn(t, root); len(files) != len(bin) {
+		t.Errorf("%q", files)
 	}
 }
 

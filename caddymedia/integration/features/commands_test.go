@@ -340,6 +340,49 @@ func TestSweepCommandResumable(t *testing.T) {
 	}
 }
 
+// TestTrashCommands: a command restores what the running Caddy has deleted, with the variant and the
+// eager rendition, and Caddy serves it. Another one shows and empties the trash.
+func TestTrashCommands(t *testing.T) {
+	t.Parallel()
+	c := site.NewChild(t)
+	c.Start(picturesWith("trash 1h\nwebp\nrendition soon {\nwidth 30\neager on\n}"))
+	client, photo := c.HTTP1(), sample.PhotoJPEG(64, 48)
+	answer, err := client.Send(t.Context(), client.MustLogin(t), "image", strings.NewReader(site.ImageForm("a.jpg", photo)))
+	if err != nil || answer.Status != http.StatusOK {
+		t.Fatal(answer, err)
+	}
+	address := "http://" + c.Plain + "/static/img/content/a.jpg"
+	before := len(site.FilesBelow(t, c.Root))
+	if status, body := c.Ask(http.MethodDelete, "/media/items/img/content/a.jpg", ""); status != http.StatusOK {
+		t.Fatal(status, body)
+	}
+	if got := client.FetchURL(t, address); got.Status == http.StatusOK {
+		t.Error("the item is not deleted")
+	}
+
+	if code, out, messages := shell(c, "trash", "--address", c.Admin); code != 0 || !strings.HasPrefix(out, "img/content  a.jpg  ") {
+		t.Errorf("exit code %d with %q and %q", code, out, messages)
+	}
+	for range 2 { // the second one changes nothing
+		code, out, messages := shell(c, "restore", "img/content", "--removed-within", "1h", "--address", c.Admin)
+		if code != 0 || !strings.HasPrefix(out, "restored  1 items") || messages != "" {
+			t.Errorf("exit code %d with %q and %q", code, out, messages)
+		}
+		if got := client.FetchURL(t, address); got.Status != http.StatusOK || string(got.Body) != photo {
+			t.Errorf("the restored item: %d", got.Status)
+		}
+		if files := site.FilesBelow(t, c.Root); len(files) != before+1 { // and the entry in the trash
+			t.Errorf("there are %q, before %d", files, before)
+		}
+	}
+	if code, out, messages := shell(c, "trash", "img/content", "--purge", "--address", c.Admin); code != 0 || !strings.HasSuffix(out, "1 purged, 0 failed\n") {
+		t.Errorf("exit code %d with %q and %q", code, out, messages)
+	}
+	if files := site.FilesBelow(t, c.Root); len(files) != before {
+		t.Errorf("there are %q, before %d", files, before)
+	}
+}
+
 // variantLine is a line of `caddy media variants --json`, that of a picture or the last one.
 type variantLine struct {
 	Filename, Before, Result, Message string
