@@ -445,6 +445,7 @@ interface AliasUsage {
 	items: Count;
 	variants: Count;
 	renditions: Count;
+	trash: Count;
 	/** A bound ended the count. */
 	at_least: boolean;
 	counted: string | null;

@@ -57,10 +57,11 @@ const titleOf = ({ kind, name }) => `${name} (${kind === 'img' ? 'images' : 'fil
  * All objects of an alias.
  * @param {AliasUsage} usage
  */
-function sum({ items, variants, renditions }) {
+function sum({ items, variants, renditions, trash }) {
+	const all = [items, variants, renditions, trash];
 	return {
-		objects: items.objects + variants.objects + renditions.objects,
-		bytes: items.bytes + variants.bytes + renditions.bytes,
+		objects: all.reduce((n, { objects }) => n + objects, 0),
+		bytes: all.reduce((n, { bytes }) => n + bytes, 0),
 	};
 }
 
@@ -136,14 +137,16 @@ function aliasRow(usage, all) {
 }
 
 /** @param {AliasUsage} usage */
-function extras({ variants, renditions }) {
-	const parts = [
+function extras({ variants, renditions, trash }) {
+	const made = [
 		variants.objects > 0 && plural(variants.objects, 'variant'),
 		renditions.objects > 0 && plural(renditions.objects, 'rendition'),
 	].filter(Boolean);
-	return parts.length > 0
-		&& h('p', { class: 'muted small-text' },
-			`and ${parts.join(', ')} (${size(variants.bytes + renditions.bytes)})`);
+	const parts = [
+		made.length > 0 && `${made.join(', ')} (${size(variants.bytes + renditions.bytes)})`,
+		trash.objects > 0 && `${trash.objects.toLocaleString('en')} in the trash (${size(trash.bytes)})`,
+	].filter(Boolean);
+	return parts.length > 0 && h('p', { class: 'muted small-text' }, `and ${parts.join(', and ')}`);
 }
 
 /**

@@ -22,6 +22,7 @@ type aliasUsage struct {
 	Items      countAnswer `json:"items"`
 	Variants   countAnswer `json:"variants"`
 	Renditions countAnswer `json:"renditions"`
+	Trash      countAnswer `json:"trash"`
 	// AtLeast means that a bound ended the count.
 	AtLeast bool `json:"at_least"`
 	// Counted is null before the first count.
@@ -97,7 +98,7 @@ func (c *call) answerUsage() error {
 func (c *call) describeUsage(alias *item.Alias, u *service.Usage) aliasUsage {
 	described := aliasUsage{
 		Kind: alias.Kind, Name: alias.Name, Items: countAnswer(u.Items), Variants: countAnswer(u.Variants),
-		Renditions: countAnswer(u.Renditions), AtLeast: u.AtLeast, State: "idle", SoFar: u.SoFar,
+		Renditions: countAnswer(u.Renditions), Trash: countAnswer(u.Trash), AtLeast: u.AtLeast, State: "idle", SoFar: u.SoFar,
 	}
 	if !u.Counted.IsZero() {
 		described.Counted = new(stamp(u.Counted))

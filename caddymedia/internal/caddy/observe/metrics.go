@@ -39,6 +39,7 @@ type metrics struct {
 	operations                      *prometheus.HistogramVec
 	usable                          *prometheus.GaugeVec
 	unfinished, unfinishedBytes     *prometheus.GaugeVec // by storage
+	trash, trashBytes               *prometheus.GaugeVec // by kind and alias
 }
 
 func newMetrics(registry *prometheus.Registry) *metrics {
@@ -72,10 +73,12 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		usable:          gauge("storage_up", "Whether the last check of a storage found that it can be used.", "storage"),
 		unfinished:      gauge("unfinished_uploads", "Resumable uploads that a storage holds and that are not finished.", "storage"),
 		unfinishedBytes: gauge("unfinished_bytes", "Bytes of the resumable uploads that are not finished.", "storage"),
+		trash:           gauge("trash_items", "Versions of items in the trash of an alias.", "kind", "alias"),
+		trashBytes:      gauge("trash_bytes", "Bytes of the versions in the trash of an alias.", "kind", "alias"),
 	}
 	registry.MustRegister(m.items, m.bytes, m.replaced, m.deleted, m.served, m.refusals, m.failures, m.uploadTimes,
 		m.variants, m.variantTimes, m.renditions, m.renditionTimes, m.logins, m.tickets, m.resumable, m.resumableBytes, m.resumed, m.operations, m.usable,
-		m.unfinished, m.unfinishedBytes)
+		m.unfinished, m.unfinishedBytes, m.trash, m.trashBytes)
 	m.addZeros()
 	return m
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/caddymedia/media/caddymedia/internal/core/resumable"
+	"github.com/caddymedia/media/caddymedia/internal/core/service"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -38,6 +40,23 @@ func TestOperationResults(t *testing.T) {
 		m.operations.WithLabelValues("far", tt.op, tt.want)
 		if n := testutil.CollectAndCount(m.operations); n != 1 {
 			t.Errorf("%s: %v is not counted as %s", tt.op, tt.err, tt.want)
+		}
+	}
+}
+
+// TestTrashHeld: the gauges have the last values of each alias.
+func TestTrashHeld(t *testing.T) {
+	t.Parallel()
+	o := &Observer{metrics: newMetrics(prometheus.NewPedanticRegistry())}
+	photos, docs := &item.Alias{Kind: item.Image, Name: "photos"}, &item.Alias{Kind: item.File, Name: "docs"}
+	o.TrashHeld(photos, service.Count{Objects: 3, Bytes: 5})
+	o.TrashHeld(docs, service.Count{Objects: 1, Bytes: 9})
+	o.TrashHeld(photos, service.Count{Objects: 2, Bytes: 4})
+	for alias, want := range map[*item.Alias][2]float64{photos: {2, 4}, docs: {1, 9}} {
+		labels := []string{string(alias.Kind), alias.Name}
+		got := [2]float64{testutil.ToFloat64(o.trash.WithLabelValues(labels...)), testutil.ToFloat64(o.trashBytes.WithLabelValues(labels...))}
+		if got != want {
+			t.Errorf("%s: %v, want %v", alias.Name, got, want)
 		}
 	}
 }

@@ -93,6 +93,13 @@ func (o *Observer) ResumableOpen(storage string, open resumable.Open) {
 	o.unfinishedBytes.WithLabelValues(storage).Set(float64(open.Bytes))
 }
 
+// TrashHeld implements [service.Observer].
+func (o *Observer) TrashHeld(alias *item.Alias, in service.Count) {
+	labels := []string{string(alias.Kind), alias.Name}
+	o.trash.WithLabelValues(labels...).Set(float64(in.Objects))
+	o.trashBytes.WithLabelValues(labels...).Set(float64(in.Bytes))
+}
+
 // Terminated implements [service.Observer].
 func (o *Observer) Terminated(ctx context.Context, upload *resumable.Record, actor item.Actor, err error) {
 	noteAccount(ctx, actor.Account)

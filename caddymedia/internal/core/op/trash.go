@@ -207,7 +207,7 @@ func (p *Permit) purge(ctx context.Context, alias *item.Alias, id string) error 
 		p.report(ctx, alias, service.Deletion{Filename: id, Purge: true, Failure: failure})
 		return failure
 	}
-	return p.Service.Uploader().Purge(ctx, alias, kept, p.Actor)
+	return p.Service.Purge(ctx, alias, kept, p.Actor)
 }
 
 // PurgeAll removes what was in the trash when the request began, below the folder of the caller. It
@@ -235,7 +235,7 @@ func (p *Permit) PurgeAll(ctx context.Context, alias *item.Alias) (number int, m
 	}
 	older := slices.DeleteFunc(page.Entries, func(entry service.InTrash) bool { return entry.Removed.After(began) })
 	errs := guard.Each(len(older), atOnce, func(i int) error {
-		return p.Service.Uploader().Purge(ctx, alias, older[i].Kept, p.Actor)
+		return p.Service.Purge(ctx, alias, older[i].Kept, p.Actor)
 	})
 	for _, err := range errs {
 		if err == nil {

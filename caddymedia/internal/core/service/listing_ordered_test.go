@@ -48,7 +48,7 @@ func TestOrderOfManyItems(t *testing.T) {
 // TestOrderOfTheEpoch: objects of the time 0 have a place in a list by time.
 func TestOrderOfTheEpoch(t *testing.T) {
 	t.Parallel()
-	s := &Service{process: NewProcess()}
+	s := &Service{process: NewProcess(), now: time.Now}
 	for _, order := range []Order{ByModified, ByModifiedDown, BySize, BySizeDown} {
 		dated := ancient{memory.New()}
 		storage := derivedtest.Closed(t, "ancient", dated, storagedrivers.Options{})
@@ -150,7 +150,7 @@ func counted(t *testing.T, n int) (*Service, *item.Alias, *int) {
 		return nil
 	}
 	alias := &item.Alias{Kind: item.File, Name: "a", Storage: storage, Prefix: "p"}
-	return &Service{process: NewProcess()}, alias, lists
+	return &Service{process: NewProcess(), now: time.Now}, alias, lists
 }
 
 // ancient lists objects of the time 0.
@@ -171,7 +171,7 @@ func TestOrderTakesTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		storage := derivedtest.Closed(t, "endless", endless{memory.New()}, storagedrivers.Options{})
 		alias := &item.Alias{Kind: item.File, Name: "a", Storage: storage, Prefix: "p"}
-		s := &Service{process: NewProcess()}
+		s := &Service{process: NewProcess(), now: time.Now}
 		_, err := s.ListItems(t.Context(), ItemQuery{
 			Alias: alias, Order: ByModified, Limit: 2, Recursive: true, MaxExamined: 100, MaxTime: time.Second,
 		})

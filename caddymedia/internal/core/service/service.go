@@ -395,6 +395,8 @@ type Observer interface {
 	// ResumableOpen is called with the unfinished resumable uploads of a storage, about twice a minute
 	// if there are any.
 	ResumableOpen(storage string, open resumable.Open)
+	// TrashHeld is called with what the trash of an alias holds, after each sweep of it.
+	TrashHeld(alias *item.Alias, in Count)
 	// Terminated is called after a resumable upload was ended on request of an actor, or could not be.
 	Terminated(ctx context.Context, upload *resumable.Record, actor item.Actor, err error)
 	// Requested is called when a client requests an item, which may not exist.
@@ -435,6 +437,9 @@ func (NopObserver) ResumableReceived(item.Kind, int64, bool) {}
 
 // ResumableOpen implements [Observer].
 func (NopObserver) ResumableOpen(string, resumable.Open) {}
+
+// TrashHeld implements [Observer].
+func (NopObserver) TrashHeld(*item.Alias, Count) {}
 
 // Terminated implements [Observer].
 func (NopObserver) Terminated(context.Context, *resumable.Record, item.Actor, error) {}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -343,17 +344,23 @@ func (s *Service) sweepAlias(ctx context.Context, alias *item.Alias, what string
 	}
 }
 
-// SweepTrash removes what has ended from the trash of an alias. Where nothing has, it asks the
-// storage once. What cannot be removed does not stop the rest.
+// SweepTrash removes what has ended from the trash of an alias, and tells the observer what is left.
+// It asks the storage once, and for each hour whose entries may have changed since the last time.
+// What cannot be removed does not stop the rest.
 func (s *Service) SweepTrash(ctx context.Context, alias *item.Alias) error {
 	var left error
+	known, counts := s.process.usages.trashOf(alias), trashCounts{}
 	err := eachHour(ctx, alias, func(hour time.Time, isObject bool) error {
 		var err error
 		switch {
 		case isObject: // of removeFolders, which was cut
 			err = item.Remove(ctx, alias.Storage, alias.TrashHour(hour))
 		case !s.now().Before(hour.Add(alias.Trash)):
-			err = s.sweepHour(ctx, alias, hour)
+			counts[hour], err = s.sweepHour(ctx, alias, hour)
+		case s.isSettled(hour) && known[hour] != Count{}:
+			counts[hour] = known[hour]
+		default:
+			counts[hour], err = s.sweepHour(ctx, alias, hour)
 		}
 		if ctx.Err() != nil || errors.Is(err, storagedrivers.ErrUnavailable) || errors.Is(err, storagedrivers.ErrClosed) {
 			return err
@@ -361,26 +368,77 @@ func (s *Service) SweepTrash(ctx context.Context, alias *item.Alias) error {
 		left = errors.Join(left, err)
 		return nil
 	})
+	if err == nil {
+		s.observer.TrashHeld(alias, counts.sum())
+		s.process.usages.setTrash(alias, known, counts)
+	}
 	return errors.Join(err, left)
 }
 
-func (s *Service) sweepHour(ctx context.Context, alias *item.Alias, hour time.Time) error {
-	work, left := guard.NewGroup(trashWorkers), false
+// sweepHour removes what has ended of an hour. It returns what is left.
+func (s *Service) sweepHour(ctx context.Context, alias *item.Alias, hour time.Time) (left Count, err error) {
+	work := guard.NewGroup(trashWorkers)
 	for info, err := range alias.Storage.All(ctx, alias.TrashHour(hour)+"/") {
 		if err != nil {
-			return errors.Join(err, work.Wait())
+			return left, errors.Join(err, work.Wait())
 		}
 		if kept, ok := alias.KeptAt(info.Key); ok && alias.HasEnded(kept, s.now()) {
 			work.Go(func() error { return item.Remove(ctx, alias.Storage, info.Key) })
 		} else {
-			left = true
+			left.add(info)
 		}
 	}
-	err := work.Wait()
-	if over := hour.Add(time.Hour + clockDifference); err == nil && !left && over.Before(s.now()) {
+	err = work.Wait()
+	if err == nil && left.Objects == 0 && s.isSettled(hour) {
 		err = removeFolders(ctx, alias.Storage, alias.TrashHour(hour))
 	}
-	return err
+	return left, err
+}
+
+// isSettled reports whether nothing more is kept in an hour.
+func (s *Service) isSettled(hour time.Time) bool {
+	return hour.Add(time.Hour + clockDifference).Before(s.now())
+}
+
+// trashCounts are what a trash holds, by the hour of the removal.
+type trashCounts map[time.Time]Count
+
+func (c trashCounts) sum() (all Count) {
+	for _, of := range c {
+		all.Objects += of.Objects
+		all.Bytes += of.Bytes
+	}
+	return all
+}
+
+// trashOf returns what the trash of an alias held at its last sweep.
+func (u *usages) trashOf(alias *item.Alias) trashCounts {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return maps.Clone(u.trash[alias.TrashLocation()])
+}
+
+// setTrash sets what the trash of an alias holds. Of an hour that was known before the sweep, and is
+// not any more, an entry was purged meanwhile.
+func (u *usages) setTrash(alias *item.Alias, before, counts trashCounts) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for hour := range before {
+		if _, known := u.trash[alias.TrashLocation()][hour]; !known {
+			delete(counts, hour)
+		}
+	}
+	u.trash[alias.TrashLocation()] = counts
+}
+
+// Purge removes an entry from the trash, see [upload.Uploader.Purge]. The next sweep counts its hour
+// again.
+func (s *Service) Purge(ctx context.Context, alias *item.Alias, kept item.Kept, actor item.Actor) error {
+	u := s.process.usages
+	u.mu.Lock()
+	delete(u.trash[alias.TrashLocation()], kept.Removed.Truncate(time.Hour))
+	u.mu.Unlock()
+	return s.Uploader().Purge(ctx, alias, kept, actor)
 }
 
 // clockDifference is the most by which the clock of another process may differ that still removes

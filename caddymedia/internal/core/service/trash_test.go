@@ -143,8 +143,7 @@ func TestListTrashOnce(t *testing.T) {
 	}
 }
 
-// TestSweepTrash: what has ended is removed, and nothing else. Where nothing has, the storage is
-// asked once.
+// TestSweepTrash: what has ended is removed, and nothing else.
 func TestSweepTrash(t *testing.T) {
 	t.Parallel()
 	s, alias, driver := trashed(t)
@@ -172,14 +171,56 @@ func TestSweepTrash(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// heldObserver is told what the trash holds.
+type heldObserver struct {
+	NopObserver
+	held *Count
+}
+
+func (o heldObserver) TrashHeld(_ *item.Alias, in Count) { *o.held = in }
+
+// TestTrashHeld: the observer is told what the trash holds. The storage is asked once, and for the
+// hours that may have changed: the last one, and those in which this process has purged.
+func TestTrashHeld(t *testing.T) {
+	t.Parallel()
+	s, alias, driver := trashed(t)
+	alias.Trash = 24 * time.Hour
+	now := time.Now().UTC().Truncate(time.Hour).Add(30 * time.Minute)
+	s.now = func() time.Time { return now }
+	var held Count
+	s.observer = heldObserver{held: &held}
 	asked := 0
-	driver.Fail = func(string, string) error {
-		asked++
+	driver.Fail = func(op, _ string) error {
+		if op == "list" {
+			asked++
+		}
 		return nil
 	}
-	alias.Trash = 10 * time.Hour
-	if err := s.SweepTrash(t.Context(), alias); err != nil || asked != 1 {
-		t.Errorf("asked %d times, error %v", asked, err)
+	keep(t, alias, driver, "now.jpg", now)
+	keep(t, alias, driver, "hour.jpg", now.Add(-time.Hour))
+	old := keep(t, alias, driver, "old.jpg", now.Add(-5*time.Hour))
+	for _, tt := range []struct {
+		name  string
+		act   func() error
+		asked int
+		held  Count
+	}{
+		{"first", func() error { return nil }, 4, Count{3, 22}},
+		{"again", func() error { return nil }, 2, Count{3, 22}},
+		{"kept", func() error { keep(t, alias, driver, "more.jpg", now); return nil }, 2, Count{4, 30}},
+		{"purged", func() error { return s.Purge(t.Context(), alias, old, item.Actor{}) }, 2, Count{3, 23}},
+		{"ended", func() error { now = now.Add(25 * time.Hour); return nil }, 3, Count{0, 0}},
+		{"empty", func() error { return nil }, 1, Count{0, 0}},
+	} {
+		if err := tt.act(); err != nil {
+			t.Fatal(err)
+		}
+		asked = 0
+		if err := s.SweepTrash(t.Context(), alias); err != nil || asked != tt.asked || held != tt.held {
+			t.Errorf("%s: asked %d times, holds %v, want %d and %v, error %v", tt.name, asked, held, tt.asked, tt.held, err)
+		}
 	}
 }
 

@@ -37,7 +37,7 @@ func (c *Count) add(info storagedrivers.Info) {
 
 // Usage is what an alias holds, by its last count.
 type Usage struct {
-	Items, Variants, Renditions Count
+	Items, Variants, Renditions, Trash Count
 	// AtLeast means that a bound ended the count before the last object.
 	AtLeast bool
 	// Counted is when the count ended; zero before the first one.
@@ -70,12 +70,14 @@ type usages struct {
 	running    bool // a service counts
 	all        map[storagedrivers.Location]*Usage
 	unfinished map[storagedrivers.Location]resumable.Open // by storage
+	trash      map[storagedrivers.Location]trashCounts    // by alias
 }
 
 func newUsages() *usages {
 	return &usages{
 		maxObjects: maxCounted, maxTime: maxCountTime,
 		all: map[storagedrivers.Location]*Usage{}, unfinished: map[storagedrivers.Location]resumable.Open{},
+		trash: map[storagedrivers.Location]trashCounts{},
 	}
 }
 
@@ -240,6 +242,9 @@ func (u *usages) walk(ctx context.Context, alias *item.Alias) (Usage, error) {
 	err := p.each(ctx, alias.Key(""), classify)
 	if err == nil && alias.HasRenditionFolder() {
 		err = p.each(ctx, alias.RenditionRoot()+"/", usage.Renditions.add)
+	}
+	if err == nil && alias.HasTrashFolder() { // it may be left of an earlier configuration
+		err = p.each(ctx, alias.TrashRoot()+"/", usage.Trash.add)
 	}
 	if errors.Is(err, errBound) {
 		usage.AtLeast, err = true, nil

@@ -83,7 +83,7 @@ func TestUsage(t *testing.T) {
 			return nil
 		}
 		d.fill(t, "img/webp/a/photo.jpg", "img/webp/a/photo.jpg.webp", "img/webp/b.webp", "img/webp/odd.webp.webp",
-			"img/webp@renditions/2/a/photo.jpg/thumb.1.2.webp", "file/content/a.txt", "file/content/a.txt.webp",
+			"img/webp@renditions/2/a/photo.jpg/thumb.1.2.webp", "img/webp@trash/2026-11-29T22/x/a.jpg", "file/content/a.txt", "file/content/a.txt.webp",
 			"file/content/@uploads/open/x", "elsewhere/a", "img/webp2/a.jpg")
 		s := start(t, onListed(t, d))
 		synctest.Wait()
@@ -96,7 +96,7 @@ func TestUsage(t *testing.T) {
 			synctest.Wait()
 			return listings - before
 		}
-		const all = 5 // two for each image alias, and one for the file alias
+		const all = 8 // three for each image alias, and two for the file alias
 		if n := count(false); n != all {
 			t.Errorf("%d listings, want %d", n, all)
 		}
@@ -107,7 +107,7 @@ func TestUsage(t *testing.T) {
 			want Usage
 		}{
 			{item.Image, "content", Usage{Counted: counted}},
-			{item.Image, "webp", Usage{Items: Count{3, 15}, Variants: Count{1, 5}, Renditions: Count{1, 5}, Counted: counted}},
+			{item.Image, "webp", Usage{Items: Count{3, 15}, Variants: Count{1, 5}, Renditions: Count{1, 5}, Trash: Count{1, 5}, Counted: counted}},
 			{item.File, "content", Usage{Items: Count{2, 10}, Counted: counted}},
 		} {
 			if got := usageOf(t, s, tt.kind, tt.name); got != tt.want {
