@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/caddymedia/media/caddymedia/internal/core/op"
@@ -202,4 +203,16 @@ func (g *Gate) ownSite(running *service.Service, r *http.Request) bool {
 		return true
 	}
 	return len(site) == 0 && len(origin) == 0 && len(r.Header["Cookie"]) == 0
+}
+
+// Purges reports whether a request keeps nothing in the trash, or returns the problem of its query
+// or form, for the caller.
+func Purges(values url.Values) (purge bool, problem string) {
+	switch values := values["purge"]; {
+	case values == nil:
+		return false, ""
+	case len(values) == 1 && values[0] == "yes":
+		return true, ""
+	}
+	return false, "purge is yes, or is left out"
 }

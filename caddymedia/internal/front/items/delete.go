@@ -46,7 +46,7 @@ type setResult struct {
 // deleteOne deletes an item, if it is the one of the condition.
 func (q *itemsRequest) deleteOne(ctx context.Context) error {
 	matches, failure := caller.Condition(q.r.Header, q.alias)
-	purge, problem := purges(q.r.URL.Query())
+	purge, problem := caller.Purges(q.r.URL.Query())
 	switch {
 	case failure != nil:
 		return q.failed(ctx, failure)
@@ -110,25 +110,13 @@ func (q *itemsRequest) deleteSet(ctx context.Context, form url.Values) error {
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, setAnswer{Success: true, Result: []setResult{}, Deleted: &number, More: &more})
 }
 
-// purges reports whether a request keeps nothing in the trash, or returns the problem of its query
-// or form, for the caller.
-func purges(values url.Values) (purge bool, problem string) {
-	switch values := values["purge"]; {
-	case values == nil:
-		return false, ""
-	case len(values) == 1 && values[0] == "yes":
-		return true, ""
-	}
-	return false, "purge is yes, or is left out"
-}
-
 // setProblem returns the problem of a form with a set of items, for the caller; empty if there is
 // none.
 func setProblem(alias *item.Alias, form url.Values) string {
 	if name := caller.SentTwice(form, "folder", "everything"); name != "" {
 		return "the field " + name + " is sent twice"
 	}
-	if _, problem := purges(form); problem != "" {
+	if _, problem := caller.Purges(form); problem != "" {
 		return problem
 	}
 	everything := form.Get("everything")

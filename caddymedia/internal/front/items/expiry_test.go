@@ -30,10 +30,8 @@ func TestExpired(t *testing.T) {
 	httpCase{Target: alias, Header: bearer, Status: 200, Has: `"result":[{"full_path":"http://example.com/static/file/one/young.txt"`}.Check(t, s)
 	httpCase{Target: alias + "?order=modified", Header: bearer, Status: 200, Has: `"total":1`}.Check(t, s)
 	httpCase{Target: alias + "/moved.txt", Header: bearer, Status: 404}.Check(t, s)
-	for _, action := range []string{"move", "copy"} {
-		httpCase{
-			Method: http.MethodPost, Target: alias + "/moved.txt", Header: urlencoded + bearer, Body: "action=" + action + "&to=b.txt", Status: 404,
-		}.Check(t, s)
+	for _, field := range []string{"to", "copy_to"} {
+		httpCase{Method: http.MethodPost, Target: alias + "/moved.txt", Header: urlencoded + bearer, Body: field + "=b.txt", Status: 404}.Check(t, s)
 	}
 	httpCase{Method: http.MethodPut, Target: alias + "/replaced.txt", Header: bearer + "\nIf-Match: *", Body: "new", Status: 200, Has: `"trash":"`}.Check(t, s)
 	httpCase{Method: http.MethodDelete, Target: alias + "/deleted.txt", Header: bearer, Status: 200, Has: `"trash":"`}.Check(t, s)

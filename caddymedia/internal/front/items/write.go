@@ -34,7 +34,7 @@ func (q *itemsRequest) replace(ctx context.Context) error {
 	}
 	matches, failure := caller.Condition(q.r.Header, q.alias)
 	rights := []access.Right{access.Replace}
-	purge, problem := purges(q.r.URL.Query())
+	purge, problem := caller.Purges(q.r.URL.Query())
 	if purge {
 		rights = append(rights, access.Purge)
 	}
@@ -150,7 +150,7 @@ func transferProblem(form url.Values) string {
 	if form.Has("overwrite") && form.Get("overwrite") != "no" {
 		return "the field overwrite is no, or is left out"
 	}
-	if _, problem := purges(form); problem != "" {
+	if _, problem := caller.Purges(form); problem != "" {
 		return problem
 	}
 	switch to, copyTo := form.Get("to"), form.Get("copy_to"); {

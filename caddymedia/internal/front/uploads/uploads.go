@@ -164,7 +164,15 @@ func (u *uploadRequest) store(p *caller.Permit, w http.ResponseWriter, r *http.R
 // request returns the request for the uploader.
 func (u *uploadRequest) request(p *caller.Permit, r *http.Request) upload.Upload {
 	alias, subFolder := u.destination(r)
-	req := upload.Upload{SubFolder: subFolder, Request: p.Request(u.kind, alias, u.baseURL, u.rights)}
+	purge, rights := false, u.rights
+	if r.URL.RawQuery != "" {
+		purge, _ = caller.Purges(r.URL.Query())
+	}
+	if purge {
+		rights = append(slices.Clip(rights), access.Purge)
+	}
+	req := upload.Upload{SubFolder: subFolder, Request: p.Request(u.kind, alias, u.baseURL, rights)}
+	req.Purge = purge
 	if p.Ticket != nil && p.Attempt.IsRepeated() {
 		req.Forced.MaxFiles = p.Ticket.MaxFiles // the items may be counted already
 	}
@@ -235,6 +243,9 @@ func (u *uploadRequest) admit(p *caller.Permit, r *http.Request) (boundary strin
 		query = r.URL.Query()
 	}
 	refused = caller.BodyRefusal(u.kind, r.Header, query)
+	if refused == nil {
+		refused = purgeRefusal(p, query)
+	}
 	switch {
 	case refused != nil:
 		return "", refused
@@ -244,6 +255,21 @@ func (u *uploadRequest) admit(p *caller.Permit, r *http.Request) (boundary strin
 		return "", caller.Refuse(http.StatusBadRequest, item.BadRequest, u.put.problem)
 	}
 	return "", nil
+}
+
+// purgeRefusal returns the refusal of a caller that wants what is replaced kept in no trash, and may
+// not; nil for others.
+func purgeRefusal(p *caller.Permit, query url.Values) *caller.Refusal {
+	purge, problem := caller.Purges(query)
+	switch {
+	case problem != "":
+		return caller.Refuse(http.StatusBadRequest, item.BadRequest, problem)
+	case purge && p.Ticket != nil:
+		return caller.Refuse(http.StatusForbidden, item.Forbidden, "a ticket purges nothing: send a token")
+	case purge:
+		return caller.Refused(p.NeedOne(access.Purge))
+	}
+	return nil
 }
 
 // boundary returns the boundary of the form in the body.
