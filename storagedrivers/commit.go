@@ -231,24 +231,86 @@ func (s *Storage) inSteps(ctx context.Context, changes []Change) ([]Info, error)
 	outcomes, infos := make([]outcome, len(changes)), make([]Info, len(changes))
 	for _, step := range steps(changes) {
 		errs := sideBySide(ctx, changes, step, func(i int) error {
-			c := changes[i]
-			if c.Follows && infos[i-1].ModTime.After(c.Options.NotBefore) {
-				c.Options.NotBefore = infos[i-1].ModTime
+			if s.isRenamed(changes, i+1) { // with its removal
+				return nil
 			}
-			if err := s.isKept(ctx, changes, i); err != nil {
-				return err
+			if s.isRenamed(changes, i) {
+				err := s.rename(ctx, changes, outcomes, infos, i)
+				if !errors.Is(err, errors.ErrUnsupported) {
+					return err
+				}
+				if err := s.make(ctx, changes, outcomes, infos, i-1); err != nil {
+					return err
+				}
 			}
-			outcomes[i].begun = true // also after a panic
-			made, err := s.change(ctx, c)
-			made.begun = true
-			outcomes[i], infos[i] = made, made.info
-			return err
+			return s.make(ctx, changes, outcomes, infos, i)
 		})
 		if len(errs) > 0 {
 			return nil, s.failed(ctx, changes, outcomes, errs)
 		}
 	}
 	return infos, nil
+}
+
+// make makes one change.
+func (s *Storage) make(ctx context.Context, changes []Change, outcomes []outcome, infos []Info, i int) error {
+	c := changes[i]
+	if c.Follows && infos[i-1].ModTime.After(c.Options.NotBefore) {
+		c.Options.NotBefore = infos[i-1].ModTime
+	}
+	if err := s.isKept(ctx, changes, i); err != nil {
+		return err
+	}
+	outcomes[i].begun = true // also after a panic
+	made, err := s.change(ctx, c)
+	made.begun = true
+	outcomes[i], infos[i] = made, made.info
+	return err
+}
+
+// isRenamed reports whether a change removes the object that the one before it keeps, in a backend
+// that can rename it.
+func (s *Storage) isRenamed(changes []Change, i int) bool {
+	_, renames := s.driver.(Renamer)
+	return renames && i > 0 && i < len(changes) && changes[i-1].Keeps && changes[i].Staged == nil
+}
+
+// rename makes a removal and the change before it, which keeps the object, by a new key for it.
+func (s *Storage) rename(ctx context.Context, changes []Change, outcomes []outcome, infos []Info, i int) error {
+	kept := changes[i-1].Staged.(*staged).inner.(*original) //nolint:forcetypeassert // a Renamer is no Stager
+	renamed := kept.info
+	renamed.Key = changes[i-1].Key
+	limited, cancel := context.WithTimeoutCause(ctx, s.opts.Timeout, ErrUnavailable)
+	defer cancel()
+	ctx, o := s.begin(limited, "rename", kept.info.Key)
+	outcomes[i].begun = true
+	again := false // an earlier attempt, whose reply was lost, may have renamed the object
+	err := s.attempt(ctx, "rename", func(ctx context.Context) error {
+		err := s.driver.(Renamer).Rename(ctx, kept.info, renamed.Key) //nolint:forcetypeassert // isRenamed
+		if again && (errors.Is(err, ErrChanged) || errors.Is(err, fs.ErrExist)) {
+			err = errors.Join(s.isStill(ctx, renamed), s.isGone(ctx, kept.info.Key))
+		}
+		again = true
+		return err
+	})
+	_ = o.end(err) // the caller wraps it
+	if err == nil {
+		outcomes[i-1], infos[i-1] = outcome{begun: true, made: true, info: renamed}, renamed
+		outcomes[i].made, outcomes[i].replaced = true, true
+	}
+	return err
+}
+
+// isGone returns ErrChanged if there is an object.
+func (s *Storage) isGone(ctx context.Context, key string) error {
+	_, err := s.driver.Stat(WithoutCache(ctx), key)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err == nil:
+		return ErrChanged
+	}
+	return err
 }
 
 // isKept returns ErrChanged if a change that only Storage can compare is not one of the object that

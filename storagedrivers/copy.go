@@ -66,19 +66,21 @@ func (s *Storage) newOriginal(ctx context.Context, source Info) *original {
 // maxKept is the size in bytes of the largest object that is kept by reading and sending it.
 const maxKept = 1 << 30
 
-// CanKeep reports whether StageKept can keep an object of a size, as far as is known.
-func (s *Storage) CanKeep(size int64) bool {
+// CanKeep reports whether StageKept can keep an object of a size that is replaced, or with goes one
+// that is removed, as far as is known.
+func (s *Storage) CanKeep(size int64, goes bool) bool {
 	_, links := s.driver.(Linker)
-	return links || s.Features().Copies || size <= maxKept
+	_, renames := s.driver.(Renamer)
+	return links || goes && renames || s.Features().Copies || size <= maxKept
 }
 
 // StageKept stages an object that is about to be replaced or removed, the Info of one of this
 // storage, so that [Change.Keeps] can store it under another key. It costs as little as the backend
-// allows: a second name ([Linker]), a copy within the backend, or a copy through this process. Its
-// ModTime may be that of source.
+// allows: a second name ([Linker]), another key if the object is removed ([Renamer]), a copy within
+// the backend, or a copy through this process. Its ModTime may be that of source.
 //
 // If source is missing or is another generation, the error of StageKept or Commit is [ErrChanged].
-// An object of more than 1 GiB that the backend cannot copy is [ErrUnkept].
+// An object of more than 1 GiB that has to be copied through this process is [ErrUnkept].
 func (s *Storage) StageKept(ctx context.Context, source Info) (Staged, error) {
 	if linker, ok := s.driver.(Linker); ok {
 		if !s.references.Acquire() {

@@ -10,8 +10,8 @@
 // An author of a driver implements [Config] and [Driver]. The driver stores, opens, lists and
 // deletes objects under keys. Begin with the package memory, which is the shortest driver, and with
 // the suite in drivertest, which every driver passes. The suite tests the rules in the comments
-// here, and no others. [Stager], [Linker], [Appender], [Presigner], [Sweeper] and [SpaceReporter]
-// are optional for a Driver, [Limited] and [HostKeyer] for a Config. [Features] say which options a
+// here, and no others. [Stager], [Linker], [Renamer], [Appender], [Presigner], [Sweeper] and
+// [SpaceReporter] are optional for a Driver, [Limited] and [HostKeyer] for a Config. [Features] say which options a
 // driver heeds.
 package storagedrivers
 
@@ -112,6 +112,17 @@ type Linker interface {
 	// is not allowed. If source is missing or is another generation by now, the error is [ErrChanged].
 	// If the backend cannot link it, the error is [errors.ErrUnsupported].
 	StageLink(ctx context.Context, source Info) (Staged, error)
+}
+
+// A Renamer is a [Driver] without Copies that can give an object another key without moving its
+// bytes.
+type Renamer interface {
+	// Rename gives source, the Info of an object of this driver, the key to, and takes it away from its
+	// own. The object keeps its ModTime, and what reads it goes on. A key to that exists is fs.ErrExist,
+	// as far as the driver finds out. If source is missing or is another generation by now, the error is
+	// [ErrChanged]. If the backend refuses to rename it, the error is [errors.ErrUnsupported]; after
+	// either of these errors nothing has changed. Rename may be called again after ErrUnavailable.
+	Rename(ctx context.Context, source Info, to string) error
 }
 
 // Staged is an object before its commit. It is written first, then read and sought, then committed

@@ -127,6 +127,18 @@ func (d *cached) Delete(ctx context.Context, key string, opts storagedrivers.Del
 	return err
 }
 
+// Rename gives an object another key, if the driver can.
+func (d *cached) Rename(ctx context.Context, source storagedrivers.Info, to string) (err error) {
+	renamer, ok := d.Driver.(storagedrivers.Renamer)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	d.change(source.Key, func() {
+		d.change(to, func() { err = renamer.Rename(ctx, source, to) })
+	})
+	return err
+}
+
 // change calls f, which may replace or remove an object. It returns the version of the object after
 // that. Unless alone is set, another caller may have changed it meanwhile, or it is not cached.
 func (d *cached) change(key string, f func()) (version uint64, alone bool) {

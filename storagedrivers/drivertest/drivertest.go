@@ -153,6 +153,7 @@ var subtests = []subtest{
 	{"keep", testKeep, "Keeps is true if the object is the one that the next change replaces or removes"},
 	{"keep apart", testKeepApart, "An object is visible whole or not at all"},
 	{"keep of a changed object", testKeepChanged, "If source is missing or is another generation, the error of StageKept or Commit is [ErrChanged]."},
+	{"rename", testRename, "Rename gives source, the Info of an object of this driver, the key to, and takes it away from its own."},
 	{"link", testLink, "what replaces or removes one of them leaves the other as it is."},
 	{"append", testAppend, "A growing object is visible, with the Info of the moment."},
 	{"append refused", testAppendRefused, "if another writer has appended, the call fails with ErrChanged and does nothing."},

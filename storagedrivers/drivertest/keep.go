@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"errors"
+	"io/fs"
 	"testing"
 
 	"github.com/caddymedia/media/storagedrivers"
@@ -101,6 +102,38 @@ func testKeepChanged(t *testing.T, e *env) {
 		}
 	}
 	e.holds(t)
+}
+
+// testRename: a renamed object has another key and its ModTime, and nothing is replaced by it.
+func testRename(t *testing.T, e *env) {
+	renamer, ok := e.driver.(storagedrivers.Renamer)
+	if !ok {
+		t.Skip("the driver does not rename")
+	}
+	source := e.stat(t, e.put(t, "a", content{1, 9000}, create).Key)
+	taken := e.stat(t, e.put(t, "taken", content{2, 100}, create).Key)
+	err := renamer.Rename(t.Context(), source, "taken")
+	if errors.Is(err, errors.ErrUnsupported) { // that of a cache before a driver that has none
+		e.has(t, "a", content{1, 9000})
+		t.Skip("the driver does not rename")
+	}
+	fails(t, err, fs.ErrExist, "renaming to a key that exists")
+	e.has(t, "a", content{1, 9000})
+	succeeds(t, renamer.Rename(t.Context(), source, "f/g +ä%/b"), "renaming")
+	e.hasNot(t, "a")
+	e.has(t, "f/g +ä%/b", content{1, 9000})
+	renamed := e.stat(t, "f/g +ä%/b")
+	if !renamed.ModTime.Equal(source.ModTime) || renamed.ETag != source.ETag {
+		t.Errorf("%+v, want the time and tag of %+v", renamed, source)
+	}
+	fails(t, renamer.Rename(t.Context(), source, "f/c"), storagedrivers.ErrChanged, "renaming a missing object")
+	e.put(t, "a", content{3, 50}, create)
+	fails(t, renamer.Rename(t.Context(), source, "f/c"), storagedrivers.ErrChanged, "renaming another generation")
+	e.has(t, "taken", content{2, 100})
+	if again := e.stat(t, "taken"); !again.Same(taken) {
+		t.Errorf("%+v, want %+v", again, taken)
+	}
+	e.holds(t, "a", "f/g +ä%/b", "taken")
 }
 
 // testLink: a link is one object under two keys.

@@ -147,6 +147,34 @@ func (d *driver) Delete(ctx context.Context, key string, opts storagedrivers.Del
 	})
 }
 
+// Rename renames a file.
+func (d *driver) Rename(ctx context.Context, source storagedrivers.Info, to string) error {
+	defer d.kept.Change(to)
+	defer d.kept.Change(source.Key)
+	return d.do(ctx, func(c *conn) error {
+		from, dst := c.path(source.Key), c.path(to)
+		e, err := c.stat(from)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), err == nil && !newInfo(source.Key, e).Same(source):
+			return storagedrivers.ErrChanged
+		case err != nil:
+			return err
+		}
+		if err := (&upload{conn: c, dst: dst}).isFree(); err != nil {
+			return err
+		}
+		if err = d.ensureFolder(c, path.Dir(dst)); err == nil {
+			d.removed.Add(from, e.modTime)
+			err = c.rename(from, dst)
+		}
+		if isRefusal(err) {
+			d.folders.Purge() // another client may have removed it
+			err = fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
+		}
+		return err
+	})
+}
+
 // Check connects, logs in and finds or creates the root. The first Check tests whether the server
 // sets times, and whether its listings can be read.
 func (d *driver) Check(ctx context.Context) error {

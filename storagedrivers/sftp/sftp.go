@@ -174,6 +174,38 @@ func (d *driver) Delete(ctx context.Context, key string, opts storagedrivers.Del
 	})
 }
 
+// Rename renames a file. A link to one may be relative to its folder, and is not renamed.
+func (d *driver) Rename(ctx context.Context, source storagedrivers.Info, to string) error {
+	defer d.kept.Change(to)
+	defer d.kept.Change(source.Key)
+	from, path := d.path(source.Key), d.path(to)
+	return run(ctx, d.pool, func(c *conn) error {
+		stat, err := c.Lstat(from)
+		switch {
+		case errors.Is(mapError(err), fs.ErrNotExist), err == nil && stat.Mode().IsRegular() && !newInfo(source.Key, stat).Same(source):
+			return storagedrivers.ErrChanged
+		case err == nil && !stat.Mode().IsRegular():
+			return errors.ErrUnsupported
+		case err != nil:
+			return err
+		}
+		switch _, err := c.Lstat(path); {
+		case err == nil:
+			return fs.ErrExist
+		case !errors.Is(mapError(err), fs.ErrNotExist):
+			return err
+		}
+		if err = c.MkdirAll(folderOf(path)); err == nil {
+			d.removed.Add(from, stat.ModTime())
+			err = c.Rename(from, path)
+		}
+		if err != nil && !unavailable(err) {
+			err = fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
+		}
+		return err
+	})
+}
+
 func newInfo(key string, stat fs.FileInfo) storagedrivers.Info {
 	return storagedrivers.Info{
 		Key: key, Size: stat.Size(), ModTime: stat.ModTime(), ContentType: storagedrivers.ContentType(key),
@@ -183,6 +215,7 @@ func newInfo(key string, stat fs.FileInfo) storagedrivers.Info {
 // Interface guards
 var (
 	_ storagedrivers.Driver        = (*driver)(nil)
+	_ storagedrivers.Renamer       = (*driver)(nil)
 	_ storagedrivers.Sweeper       = (*driver)(nil)
 	_ storagedrivers.SpaceReporter = (*driver)(nil)
 )

@@ -171,7 +171,7 @@ func (b *batch) changes(ctx context.Context, pending []*object) (changes []stora
 	for _, o := range pending {
 		if o.trash = ""; o.old.Key != "" {
 			var kept storagedrivers.Change
-			kept, o.trash, err = keep(ctx, b.alias, o.old, b.uploader.Now())
+			kept, o.trash, err = keep(ctx, b.alias, o.old, false, b.uploader.Now())
 			if err != nil {
 				return changes, o.storageFailure(err)
 			}

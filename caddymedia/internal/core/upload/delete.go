@@ -122,7 +122,7 @@ func (u *Uploader) removeFound(ctx context.Context, d Deletion, removed *Item) e
 	}
 	if a.Trash > 0 && !d.Purge {
 		var kept storagedrivers.Change
-		if kept, removed.Trash, err = keep(ctx, a, found, u.Now()); err != nil {
+		if kept, removed.Trash, err = keep(ctx, a, found, true, u.Now()); err != nil {
 			return err
 		}
 		removals = append(removals, kept)

@@ -165,7 +165,7 @@ func (t *transferring) receive(ctx context.Context, b *batch) error {
 		return errItself
 	}
 	if !t.Copy && !t.Purge { // before anything is stored
-		if err := mayKeep(t.From, t.source); err != nil {
+		if err := mayKeep(t.From, t.source, true); err != nil {
 			return t.failure(err)
 		}
 	}
