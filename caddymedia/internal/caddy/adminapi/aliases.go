@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -25,14 +26,16 @@ type aliasAnswer struct {
 	Address   string    `json:"address"`
 	Overwrite bool      `json:"overwrite"`
 	// Dated means that weak entity tags of its items are conditions of If-Match.
-	Dated      bool           `json:"dated"`
-	Private    bool           `json:"private"`
-	Sanitize   bool           `json:"sanitize"`
-	MaxSize    int64          `json:"max_size"`
-	Extensions []string       `json:"extensions"`
-	WebP       bool           `json:"webp"`
-	Settings   map[string]any `json:"settings"`
-	Accounts   []string       `json:"accounts"`
+	Dated      bool     `json:"dated"`
+	Private    bool     `json:"private"`
+	Sanitize   bool     `json:"sanitize"`
+	MaxSize    int64    `json:"max_size"`
+	Extensions []string `json:"extensions"`
+	WebP       bool     `json:"webp"`
+	// Trash is for how many seconds deleted items can be had back; 0 without a trash.
+	Trash    int64          `json:"trash,omitempty"`
+	Settings map[string]any `json:"settings"`
+	Accounts []string       `json:"accounts"`
 }
 
 // aliases returns all aliases, image aliases first. A user who may use items and nothing else gets
@@ -55,7 +58,7 @@ func (c *call) aliases() error {
 			Storage: alias.Storage.Name(), Prefix: alias.Prefix, Address: alias.BaseURL + alias.Path(),
 			Overwrite: alias.Overwrite, Dated: alias.Storage.Features().Dated, Private: alias.Private != nil,
 			Sanitize: alias.Sanitize, MaxSize: alias.MaxSize,
-			Extensions: slices.Sorted(maps.Keys(alias.Extensions)), WebP: alias.WebP != nil,
+			Extensions: slices.Sorted(maps.Keys(alias.Extensions)), WebP: alias.WebP != nil, Trash: int64(alias.Trash / time.Second),
 			Settings: settings, Accounts: append([]string{}, c.app.NamedBy(alias.Name)...),
 		}
 		if c.account != nil {

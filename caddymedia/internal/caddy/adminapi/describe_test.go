@@ -47,7 +47,7 @@ const full = `{"storages": {
 		"far": {"driver": {"name": "ftp", "address": "127.0.0.1:1", "user": "media", "password": "hunter22"}},
 		"main": {"driver": {"name": "local", "root": "$ROOT"}},
 		"odd": {"driver": {"name": "foreign", "fault": "strange", "word": "hunter22"}}},
-	"image_aliases": {"photos": {"storage": "main", "webp": {"quality": 70}, "cdn_base": "https://cdn.example.com/"}},
+	"image_aliases": {"photos": {"storage": "main", "webp": {"quality": 70}, "trash": "36h", "cdn_base": "https://cdn.example.com/"}},
 	"file_aliases": {"docs": {"storage": "archive", "prefix": "papers", "max_size": 1024, "extensions": ["pdf", "txt"]},
 		"all": {"storage": "bucket", "prefix": "/"}},
 	"accounts": {"site-one": {"password_hash": "` + hash + `", "aliases": ["photos"], "s3_secret": "hunter22hunter22"},
@@ -96,7 +96,7 @@ func TestAliases(t *testing.T) {
 	photos, everything, docs := all[0], all[1], all[2]
 	if photos.Kind != "img" || photos.Name != "photos" || photos.Storage != "main" || photos.Prefix != "img/photos" ||
 		photos.Address != "https://cdn.example.com/static/img/photos" || photos.Overwrite || !photos.Sanitize || photos.MaxSize != 32<<20 ||
-		!slices.Equal(photos.Extensions, []string{"gif", "jpeg", "jpg", "png", "svg"}) || !photos.WebP ||
+		!slices.Equal(photos.Extensions, []string{"gif", "jpeg", "jpg", "png", "svg"}) || !photos.WebP || photos.Trash != 36*60*60 ||
 		!slices.Equal(photos.Accounts, []string{"site-one"}) ||
 		!reflect.DeepEqual(photos.Settings["webp"], map[string]any{"quality": 70.}) {
 		t.Errorf("%+v", photos)
@@ -104,7 +104,7 @@ func TestAliases(t *testing.T) {
 	if everything.Name != "all" || everything.Prefix != "" || len(everything.Accounts) != 0 {
 		t.Errorf("%+v", everything)
 	}
-	if docs.Address != "/static/file/docs" || !docs.Overwrite || docs.Sanitize || docs.WebP || docs.MaxSize != 1024 ||
+	if docs.Address != "/static/file/docs" || !docs.Overwrite || docs.Sanitize || docs.WebP || docs.Trash != 0 || docs.MaxSize != 1024 ||
 		docs.Settings["prefix"] != "papers" || docs.Settings["storage"] != "archive" {
 		t.Errorf("%+v", docs)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/core/upload"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/access"
@@ -48,6 +49,15 @@ func (a *Attempt) IsRepeated() bool { return a != nil && a.Attempt.IsRepeated }
 
 // IsLost reports whether another attempt may have taken over.
 func (a *Attempt) IsLost() bool { return a != nil && a.Attempt.IsLost() }
+
+// Began returns when the request began, by the clock of the trash: now, or when its first attempt
+// did.
+func (p *Permit) Began() time.Time {
+	if p.Attempt.IsRepeated() {
+		return p.Attempt.Began
+	}
+	return p.Service.Uploader().Now()
+}
 
 // LeaveOpen says that a part of the request has failed, although its answer is a success: it is
 // carried out again when it is repeated.

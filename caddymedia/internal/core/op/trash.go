@@ -213,12 +213,9 @@ func (p *Permit) purge(ctx context.Context, alias *item.Alias, id string) error 
 // PurgeAll removes what was in the trash when the request began, below the folder of the caller. It
 // removes up to [MaxSet] entries, and reports how many, and whether more are left.
 func (p *Permit) PurgeAll(ctx context.Context, alias *item.Alias) (number int, more bool, failure *item.Failure) {
-	began := p.Service.Uploader().Now()
+	began := p.Began()
 	if failure = p.beginPurge(ctx, alias); failure != nil {
 		return 0, false, failure
-	}
-	if p.Attempt.IsRepeated() {
-		began = p.Attempt.Began
 	}
 	query := service.TrashQuery{
 		Alias: alias, All: true, Folder: p.Account.Folder, OldestFirst: true, Limit: MaxSet, MaxTime: maxSetTime, MaxExamined: 100 * MaxSet,

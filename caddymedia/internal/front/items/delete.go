@@ -33,6 +33,9 @@ type setAnswer struct {
 	// request names its items.
 	Deleted *int  `json:"deleted,omitempty"`
 	More    *bool `json:"more,omitempty"`
+	// Began is when the deletion of a folder began: its entries in the trash are not older. It has the
+	// microseconds of these.
+	Began time.Time `json:"began,omitzero"`
 }
 
 // setResult is the outcome of an item of a set.
@@ -100,6 +103,7 @@ func (q *itemsRequest) deleteSet(ctx context.Context, form url.Values) error {
 	if names := form["filename"]; len(names) > 0 {
 		return q.deleteNames(ctx, names, purge)
 	}
+	began := q.permit.Began()
 	number, more, failure := q.permit.DeleteFolder(ctx, op.Folder{
 		Alias: q.alias, Name: cmp.Or(form.Get("folder"), q.permit.Account.Folder), Began: q.Now(), Watch: q.alias.Watch(), Purge: purge,
 	})
@@ -107,7 +111,9 @@ func (q *itemsRequest) deleteSet(ctx context.Context, form url.Values) error {
 	if failure != nil {
 		return q.failed(ctx, failure)
 	}
-	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, setAnswer{Success: true, Result: []setResult{}, Deleted: &number, More: &more})
+	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, setAnswer{
+		Success: true, Result: []setResult{}, Deleted: &number, More: &more, Began: began.UTC().Truncate(time.Microsecond),
+	})
 }
 
 // setProblem returns the problem of a form with a set of items, for the caller; empty if there is

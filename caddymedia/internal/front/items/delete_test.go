@@ -120,8 +120,9 @@ type setReply struct {
 		Deleted  bool   `json:"deleted"`
 		Message  string `json:"message"`
 	} `json:"result"`
-	Deleted *int  `json:"deleted"`
-	More    *bool `json:"more"`
+	Deleted *int      `json:"deleted"`
+	More    *bool     `json:"more"`
+	Began   time.Time `json:"began"`
 }
 
 // TestDeleteNames: each name has its outcome, and one failure does not stop the others.
@@ -155,7 +156,7 @@ func TestDeleteNames(t *testing.T) {
 				"a.txt true ", "none.txt" + none, "a.txt false the item is named twice", "sub/c.txt true ", "../two/a.txt" + none, none,
 				"sub" + none, "@uploads/x.txt" + none, "down.txt false the storage cannot be reached now, try again later", "b.txt true ",
 			}
-			if !slices.Equal(lines, want) || !got.Success || got.Deleted != nil || got.More != nil {
+			if !slices.Equal(lines, want) || !got.Success || got.Deleted != nil || got.More != nil || !got.Began.IsZero() {
 				t.Errorf("got %q, want %q", lines, want)
 			}
 			if left := s.Keys(t, "file/one"); !slices.Equal(left, []string{"file/one/@uploads/x.txt", "file/one/down.txt", "file/one/sub/deep/d.txt"}) {

@@ -1,10 +1,12 @@
 package items_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"path"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/media"
 )
@@ -73,6 +75,36 @@ func TestTrashServed(t *testing.T) {
 		"/static/" + key, "/static/file/one/@trash/" + id, "/static/file/one@trash/" + id, "/static/file/one/../one@trash/" + path.Base(id),
 	} {
 		httpCase{Target: target, Status: 404}.Check(t, s)
+	}
+}
+
+// TestFolderInTrash: the entries of a deleted folder are those that are not older than the beginning
+// of its deletion, which a repeated request has too.
+func TestFolderInTrash(t *testing.T) {
+	t.Parallel()
+	s, earlier := withTrash(t)
+	s.Put(t, "file/one/sub/a.txt", "")
+	s.Put(t, "file/one/sub/b.txt", "")
+	time.Sleep(time.Millisecond) // what is stored by now is older than the next request
+	s.Passed.Add(int64(time.Second))
+	var deleted, again setReply
+	for _, reply := range []*setReply{&deleted, &again} {
+		s.Do(t, http.MethodPost, itemsPath+"file/one", urlencoded+bearer+"Idempotency-Key: folder\n", "action=delete&folder=sub").Decode(t, reply)
+	}
+	var list struct {
+		Result []struct {
+			ID      string    `json:"id"`
+			Removed time.Time `json:"removed"`
+		} `json:"result"`
+	}
+	shown := s.Do(t, http.MethodGet, itemsPath+"file/one?trash=1&folder=sub", bearer, "").Body
+	if err := json.Unmarshal([]byte(shown), &list); err != nil || *deleted.Deleted != 2 || !again.Began.Equal(deleted.Began) || len(list.Result) != 3 {
+		t.Fatalf("%v: %+v, then %+v: %s", err, deleted, again, shown)
+	}
+	for _, entry := range list.Result {
+		if isEarlier := entry.Removed.Before(deleted.Began); isEarlier != (entry.ID == earlier) {
+			t.Errorf("%s was removed before the deletion began at %v: %t", entry.ID, deleted.Began, isEarlier)
+		}
 	}
 }
 
