@@ -11,21 +11,24 @@ import { aliases } from './pages/aliases.js';
 import { health } from './pages/health.js';
 import { items } from './pages/items.js';
 import { storages } from './pages/storages.js';
+import { trash } from './pages/trash.js';
 import { uploads } from './pages/uploads.js';
 
 /** @type {Record<string, (context: PageContext) => Promise<Page>>} */
-const pages = { storages, aliases, accounts, items, uploads, health };
+const pages = { storages, aliases, accounts, items, trash, uploads, health };
 /** @type {Record<string, string>} */
 const titles = {
 	storages: 'Storages',
 	aliases: 'Aliases',
 	accounts: 'Accounts',
 	items: 'Items',
+	trash: 'Trash',
 	uploads: 'Uploads',
 	health: 'Health',
 };
-// A user with items only has one page.
-const shownPages = () => (state.session.items_only ? ['items'] : Object.keys(pages));
+// A user with items only has no other pages.
+const shownPages = () => (state.session.items_only ? ['items', 'trash'] : Object.keys(pages));
+const inNav = () => shownPages().filter((name) => name !== 'trash'); // which belongs to the items
 const main = byId('main');
 /** @type {{hash: string, name: string, page: Page | null, leave: AbortController}} */
 let shown = { hash: '', name: '', page: null, leave: new AbortController() };
@@ -137,17 +140,18 @@ async function leaveAllowed() {
 /** @param {string} name */
 function markNav(name) {
 	for (const link of byId('nav').querySelectorAll('a')) {
-		if (link.dataset.page === name) link.setAttribute('aria-current', 'page');
+		if (link.dataset.page === (name === 'trash' ? 'items' : name))
+			link.setAttribute('aria-current', 'page');
 		else link.removeAttribute('aria-current');
 	}
 }
 
 /** @param {Session} session */
 function frame(session) {
-	byId('nav').hidden = shownPages().length < 2;
+	byId('nav').hidden = inNav().length < 2;
 	fill(byId('nav'),
 		h('ul', { role: 'list' },
-			shownPages().map((name) =>
+			inNav().map((name) =>
 				h('li', null,
 					h('a', { href: `#/${name}`, 'data-page': name }, icon(name),
 						h('span', null, titles[name])))

@@ -162,6 +162,19 @@ export function duration(value) {
  */
 export const isDuration = (text) => /^(\d+(\.\d+)?(ns|us|µs|ms|s|m|h|d))+$/.test(text);
 
+/** @type {[string, number][]} */
+const spans = [['day', 86400], ['hour', 3600], ['minute', 60], ['second', 1]];
+
+/**
+ * A period in one unit, such as "14 days" or "36 hours".
+ * @param {number} seconds
+ */
+export function span(seconds) {
+	const [unit, length] = spans.find(([, each]) => seconds % each === 0 || seconds >= 2 * each)
+		?? ['second', 1];
+	return plural(Math.ceil(seconds / length), unit);
+}
+
 /** @type {[Intl.RelativeTimeFormatUnit, number][]} */
 const ages = [['year', 31536000], ['month', 2592000], ['day', 86400], ['hour', 3600], ['minute', 60]];
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });

@@ -33,6 +33,7 @@ const paths = {
 	grid: 'M4 4h6v6H4zM14 4h6v6h-6zM4 14h6v6H4zM14 14h6v6h-6z',
 	list: 'M9 6h11M9 12h11M9 18h11M4.5 6h.01M4.5 12h.01M4.5 18h.01',
 	refresh: 'M19 12a7 7 0 1 1-2-5l2 2M19 4v5h-5',
+	restore: 'M5 12a7 7 0 1 0 2-5L5 9M5 4v5h5',
 	info: 'M20 12a8 8 0 1 1-16 0 8 8 0 0 1 16 0M12 11v5M12 8h.01',
 	lock: 'M6 11h12v9H6zM8.5 11V8a3.5 3.5 0 0 1 7 0v3',
 	cloud: 'M7 18a4 4 0 0 1-.4-8A5.5 5.5 0 0 1 17.2 11 3.6 3.6 0 0 1 17 18z',

@@ -45,23 +45,45 @@ export const absolute = (address) => new URL(address, location.origin).href;
  * @param {string} [folder]
  * @param {Record<string, string>} [query]
  */
-export function itemsHash(kind, alias, folder = '', query = {}) {
-	const path = ['items', kind, alias, ...parts(folder)].map(encodeURIComponent).join('/');
+export const itemsHash = (kind, alias, folder = '', query = {}) =>
+	hash(['items', kind, alias, ...parts(folder)], query);
+
+/**
+ * The page of the trash of an alias, or of a search in it.
+ * @param {string} kind
+ * @param {string} alias
+ * @param {Record<string, string>} [query]
+ */
+export const trashHash = (kind, alias, query = {}) => hash(['trash', kind, alias], query);
+
+/**
+ * @param {string[]} segments
+ * @param {Record<string, string>} query
+ */
+function hash(segments, query) {
 	const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
-	return `#/${path}${search.size ? '?' + search : ''}`;
+	return `#/${segments.map(encodeURIComponent).join('/')}${search.size ? '?' + search : ''}`;
 }
+
+/**
+ * What names an item in its list, and an entry in the trash.
+ * @param {Pick<Item, 'filename' | 'id'>} item
+ */
+export const keyOf = ({ filename, id }) => id ?? filename;
 
 /** The largest image that is shown as it is, in bytes. */
 export const maxShown = 8 << 20;
 
 /**
- * The address of an item's preview, which changes when the item is replaced.
+ * The address of an item's preview, which changes when the item is replaced. An entry of the trash has
+ * only its bytes.
  * @param {Alias} alias
- * @param {Pick<Item, 'filename' | 'etag' | 'modified'>} item
+ * @param {Pick<Item, 'filename' | 'etag' | 'modified' | 'id'>} item
  * @param {Record<string, string>} [query]
  */
 export const previewOf = (alias, item, query) =>
-	route(['preview', alias.kind, alias.name, ...parts(item.filename)], {
-		of: item.etag || item.modified,
-		...query,
-	});
+	item.id ? route(['items', alias.kind, alias.name], { trash: item.id })
+		: route(['preview', alias.kind, alias.name, ...parts(item.filename)], {
+			of: item.etag || item.modified,
+			...query,
+		});

@@ -16,7 +16,7 @@ export const state = {
 
 /**
  * Whether this user has a right to items.
- * @param {'upload' | 'replace' | 'move' | 'delete' | 'sign'} right
+ * @param {'upload' | 'replace' | 'move' | 'delete' | 'sign' | 'restore' | 'purge'} right
  */
 export const may = (right) => state.session.may.includes(right);
 

@@ -65,6 +65,8 @@ interface Alias {
 	dated?: boolean;
 	private?: boolean;
 	sanitize?: boolean;
+	/** For how many seconds deleted items can be had back; missing without a trash. */
+	trash?: number;
 	implicit?: boolean;
 	settings?: Record<string, any>;
 }
@@ -87,6 +89,44 @@ interface Item {
 	srcset?: string;
 	/** Makes the addresses of a private item valid for an hour, if they can be signed. */
 	query?: string;
+	/** Of an entry of the trash, whose filename others may have too. */
+	id?: string;
+}
+
+/** An entry of the trash. It has no address. */
+interface Kept extends Item {
+	id: string;
+	stored: string;
+	removed: string;
+	expires_at: string;
+}
+
+/** What names an entry of the trash. */
+type KeptName = Pick<Kept, 'id' | 'filename'>;
+
+/** An entry of the trash that is back. */
+interface Restored extends KeptName {
+	/** The new one. */
+	filename: string;
+}
+
+/** A page of the trash. */
+interface TrashPage {
+	result: Kept[];
+	next?: string;
+}
+
+/** The pages of a list, the look of its entries, and what is shown without any. */
+interface ListSource {
+	page: (cursor: string, limit: number) => Promise<{ result: Item[]; folders?: string[]; next?: string; total?: number }>;
+	look: (on: LookEvents) => Look;
+	nothing: () => Child;
+}
+
+/** Called by the head of a list: sort, and all that selects all or none. */
+interface LookEvents {
+	sort: (order: string) => void;
+	all: (on: boolean) => void;
 }
 
 /** What a browser knows of a preview. */
@@ -330,6 +370,14 @@ interface Look {
 	rowHeight: () => number;
 }
 
+/** A button for the selected entries: the name of its icon, and its class. */
+interface BarAction {
+	name: string;
+	text: Child;
+	act: (items: Item[], button: HTMLElement) => any;
+	look?: string;
+}
+
 type ItemSelection = ReturnType<typeof import('../pages/selection.js').newSelection>;
 
 /** An item on which an action failed. */
@@ -355,7 +403,10 @@ interface ItemOptions {
 	neighbour: (filename: string, step: 1 | -1) => Promise<string>;
 	/** The dialog shows another item now: the address of the page follows. */
 	shown: (filename: string) => void;
-	deleted: (filename: string) => void;
+	/** With the id in the trash, if there is one. */
+	deleted: (filename: string, trash?: string) => void;
+	/** An earlier version is back under another name. */
+	added: () => void;
 	renamed: (old: string, filename: string) => void;
 	replaced: (filename: string) => void;
 }

@@ -10,9 +10,47 @@ export const wide = () => matchMedia('(min-width: 52rem)');
 
 // Parts of the page from its start: a live region must exist before its text changes. There are two, so
 // that a message for screen readers does not replace one that is shown.
+// The first one is in the place of all messages that are shown.
 const liveRegions = () => [byId('seen'), byId('heard')];
+const places = () => [byId('toasts'), byId('heard')];
 /** @type {Map<Element, ReturnType<typeof setTimeout>>} */
 const fading = new Map();
+/** Where the focus was before it came to a message. @type {HTMLElement | null} */
+let before = null;
+
+/**
+ * A button in a message. Escape calls end, which removes the message.
+ * @param {string} text
+ * @param {() => void} act
+ * @param {() => void} end
+ * @param {Attributes} [attributes]
+ */
+export const messageButton = (text, act, end, attributes) =>
+	h('button', {
+		type: 'button',
+		class: 'small',
+		onclick: act,
+		onfocus: ({ relatedTarget }) => {
+			if (relatedTarget && !byId('toasts').contains(relatedTarget)) before = relatedTarget;
+		},
+		onkeydown: (event) => {
+			if (event.key !== 'Escape') return;
+			event.stopPropagation(); // it clears no selection
+			end();
+		},
+		...attributes,
+	}, text);
+
+/**
+ * Removes a message, and returns the focus from there to where it was before.
+ * @param {Element} message
+ * @param {() => void} remove
+ */
+export function leave(message, remove) {
+	const hadFocus = message.contains(document.activeElement);
+	remove();
+	if (hadFocus) (before?.isConnected ? before : byId('main')).focus();
+}
 
 /**
  * Announces a result to screen readers; visibly too, unless the page shows it. With an action, it stays
@@ -21,23 +59,21 @@ const fading = new Map();
  * @param {{visible?: boolean, action?: {text: string, act: () => void}}} [options]
  */
 export function announce(text, { visible = true, action } = {}) {
-	const [seen, heard] = liveRegions();
-	const live = visible ? seen : heard;
+	const index = visible ? 0 : 1;
+	const [live, place] = [liveRegions()[index], places()[index]];
 	const host = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document.body;
-	if (live.parentNode !== host) host.append(live); // screen readers ignore content behind a dialog
+	if (place.parentNode !== host) host.append(place); // screen readers ignore content behind a dialog
 	clearTimeout(fading.get(live));
-	live.textContent = '';
+	const end = () => leave(live, () => live.replaceChildren());
 	const use = () => {
-		live.textContent = '';
+		end();
 		action?.act();
 	};
+	end();
 	setTimeout(() => {
-		fill(live, text,
-			action && h('button', { type: 'button', class: 'small', onclick: use }, action.text));
+		fill(live, text, action && messageButton(action.text, use, end));
 	}, 50);
-	fading.set(live, setTimeout(() => {
-		live.textContent = '';
-	}, action ? 20000 : 7000));
+	fading.set(live, setTimeout(end, action ? 20000 : 7000));
 }
 
 /**
@@ -67,7 +103,7 @@ export function openDialog(title, content, { actions = [], wide = false, require
 		)));
 	if (required) dialog.addEventListener('cancel', (event) => event.preventDefault());
 	dialog.addEventListener('close', () => {
-		document.body.append(...liveRegions().filter((live) => dialog.contains(live)));
+		document.body.append(...places().filter((place) => dialog.contains(place)));
 		dialog.remove();
 	});
 	document.body.append(dialog);

@@ -1,137 +1,50 @@
 // @ts-check
-// The bar of actions on the selected items: delete, move, copy addresses, download.
+// The actions on the selected items: delete, move, copy addresses, download.
 import { get, parse, post, route } from '../lib/api.js';
-import { fill, h, newId } from '../lib/dom.js';
+import { h, newId } from '../lib/dom.js';
 import { plural, size } from '../lib/format.js';
-import { icon } from '../lib/icons.js';
 import { absolute, nameOf, parts } from '../lib/links.js';
 import { eachOf, failureList, showResult, withProgress } from '../lib/progress.js';
 import { may } from '../lib/state.js';
 import { announce, ask, busyWhile, confirm, copyField, explained, once, showError } from '../lib/ui.js';
+import { wideOnly } from './bar.js';
 import { moveItems } from './move.js';
-import { maxSelected } from './selection.js';
+import { backFor, told } from './restore.js';
 
 const perRequest = 1000; // items that one request deletes or downloads
 const signedAtMost = 50; // each needs a request
 const shownNames = 5;
 
 /**
- * The bar of actions on the selected items. It works by keyboard too, until signal is aborted.
+ * The actions of the bar, and of the key Delete.
  * @param {Scope} scope
  * @param {Alias[]} aliases
  * @param {Listing} list
- * @param {ItemSelection} selection
- * @param {AbortSignal} signal
+ * @returns {{actions: BarAction[], remove: ((items: Item[]) => void) | false}}
  */
-export function selectionBar(scope, aliases, list, selection, signal) {
+export function itemActions(scope, aliases, list) {
 	const { alias } = scope;
-	const selected = () => [...selection.items.values()];
-	const count = h('p', { class: 'selection-count' });
-	let reading = false;
-	let restToo = false; // the button selects those that are not shown too
-	let every = 0; // the number of all items if they were selected, those that are not shown too
-	/**
-	 * @param {string} name
-	 * @param {Child} text
-	 * @param {(button: HTMLElement) => any} act
-	 * @param {string} [look]
-	 */
-	const button = (name, text, act, look) =>
-		h('button', {
-			type: 'button',
-			class: look,
-			onclick: (event) => {
-				reading = false;
-				act(event.currentTarget);
-			},
-		}, icon(name), h('span', null, text));
-	const all = h('button', { type: 'button', class: 'plain', onclick: selectAll });
-	const clear = h('button', { type: 'button', class: 'plain', onclick: clearSelection }, icon('cross'),
-		'Clear');
-	const element = h('section', { class: 'selection', 'aria-label': 'Selection', hidden: true },
-		h('div', { class: 'selection-head' }, count, all, clear),
-		h('div', { class: 'selection-actions' }, may('delete')
-			&& button('trash', 'Delete', () => deleteItems(alias, selected(), list), 'quiet-danger'),
-			may('move') && button('move', 'Move', () => moveItems(scope, aliases, selected(), list)),
-			button('copy', ['Copy', wideOnly(' addresses')],
-				(self) => once(self, () => copyAddresses(alias, selected()))),
-			button('download', 'Download',
-				(self) => busyWhile(self, 'The download did not start', () => download(alias, selected())))));
-
-	function show() {
-		const { items } = selection;
-		const hadFocus = element.contains(document.activeElement);
-		element.hidden = items.size === 0;
-		let bytes = 0;
-		for (const item of items.values()) bytes += item.size;
-		const most = items.size >= maxSelected && ', the most at once';
-		fill(count, h('strong', null, plural(items.size, 'item')), wideOnly(' selected'), `, ${size(bytes)}`,
-			most);
-		restToo = list.items().every(({ filename }) => items.has(filename));
-		all.hidden = !reading && restToo
-			&& (!list.more() || items.size >= maxSelected || items.size === every);
-		fill(all, reading ? 'Stop'
-			: restToo ? 'Select the rest' : h('span', null, 'Select all', wideOnly(' shown')));
-		if (items.size > 0)
-			announce(`${plural(items.size, 'item')} selected${most || ''}`, { visible: false });
-		if (hadFocus && element.hidden) list.focus();
-	}
-
-	function clearSelection() {
-		reading = false;
-		selection.clear();
-		announce('Nothing selected', { visible: false });
-	}
-
-	/** First the loaded items, then those that are not loaded yet. */
-	async function selectAll() {
-		if (reading) {
-			reading = false;
-			show();
-			return;
-		}
-		const rest = restToo;
-		selection.set(list.items(), true);
-		if (!rest) return;
-		reading = true;
-		try {
-			const read = await list.rest((items) => {
-				if (!reading || signal.aborted) return false;
-				selection.set(items, true);
-				return selection.items.size < maxSelected;
-			});
-			if (read) every = selection.items.size;
-		} catch (error) {
-			announce(`Not all are selected: ${error.message}`);
-		}
-		reading = false;
-		if (!signal.aborted) show();
-	}
-
-	/** @param {KeyboardEvent} event */
-	function onkeydown(event) {
-		const target = /** @type {HTMLElement} */ (event.target);
-		if (document.querySelector('dialog[open]')) return;
-		if (target.closest('select, textarea, input:not([type="checkbox"])')) return;
-		if (event.key === 'a' && (event.ctrlKey || event.metaKey) && list.items().length > 0) {
-			event.preventDefault();
-			selection.set(list.items(), true);
-		} else if (event.key === 'Escape' && selection.items.size > 0) clearSelection();
-		else if (event.key === 'Delete' && may('delete') && list.element.contains(target)) {
-			const focused = /** @type {HTMLElement | null} */ (target.closest('[data-item]'))?.dataset.item;
-			const items = selection.items.size > 0 ? selected()
-				: list.items().filter(({ filename }) => filename === focused);
-			if (items.length > 0) deleteItems(alias, items, list);
-		}
-	}
-
-	selection.onChange(show);
-	document.addEventListener('keydown', onkeydown, { signal });
-	return element;
+	/** @type {(items: Item[]) => any} */
+	const remove = (items) => deleteItems(alias, items, list);
+	/** @type {(BarAction | false)[]} */
+	const actions = [
+		may('delete') && { name: 'trash', text: 'Delete', act: remove, look: 'quiet-danger' },
+		may('move')
+		&& { name: 'move', text: 'Move', act: (items) => moveItems(scope, aliases, items, list) },
+		{
+			name: 'copy',
+			text: ['Copy', wideOnly(' addresses')],
+			act: (items, button) => once(button, () => copyAddresses(alias, items)),
+		},
+		{
+			name: 'download',
+			text: 'Download',
+			act: (items, button) =>
+				busyWhile(button, 'The download did not start', () => download(alias, items)),
+		},
+	];
+	return { actions: actions.filter((action) => action !== false), remove: may('delete') && remove };
 }
-
-/** @param {string} text */
-const wideOnly = (text) => h('span', { class: 'wide-only' }, text);
 
 /**
  * Asks, and deletes items in requests of at most 1,000. Those that failed stay selected.
@@ -148,26 +61,29 @@ async function deleteItems(alias, items, list) {
 				&& h('li', null, `and ${(items.length - shownNames).toLocaleString('en')} more`)),
 		h('p', null, items.length === 1
 			? 'Its other sizes are removed too, and its address no longer works.'
-			: 'Their other sizes are removed too, and their addresses no longer work.',
-			' This cannot be undone.'),
+			: 'Their other sizes are removed too, and their addresses no longer work.', ' ',
+			backFor(alias, items.length)),
 	];
 	if (!await confirm(only ? `Delete “${only}”?` : `Delete ${total}?`, question, `Delete ${total}`)) return;
+	/** @type {KeptName[]} */
+	const kept = [];
 	const { done, failed, error } = await withProgress(`Deleting ${total}`, items.length,
 		async (progress) => {
 			for (let i = 0; i < items.length && !progress.stopped(); i += perRequest)
-				await deleteSome(alias, items.slice(i, i + perRequest), list, progress);
+				kept.push(...await deleteSome(alias, items.slice(i, i + perRequest), list, progress));
 		});
 	const text = done === items.length && only ? `${only} is deleted.` : `${plural(done, 'item')} deleted.`;
 	if (failed.length > 0 || error) {
 		await showResult(`${(items.length - done).toLocaleString('en')} of ${total} not deleted`,
 			h('p', null, text, ' The others stay selected.'),
 			error && h('p', { class: 'trouble' }, explained(error)), failureList(failed));
-	} else announce(text);
+	}
 	list.regainFocus();
+	if (failed.length === 0 && !error || kept.length > 0) told(alias, text, kept, list);
 }
 
 /**
- * Deletes items by one request.
+ * Deletes items by one request. Returns those that the trash has.
  * @param {Alias} alias
  * @param {Item[]} items
  * @param {Listing} list
@@ -177,13 +93,14 @@ async function deleteSome(alias, items, list, progress) {
 	/** @type {[string, string][]} */
 	const fields = [['action', 'delete']];
 	for (const { filename } of items) fields.push(['filename', filename]);
-	/** @type {{result: {filename: string, deleted: boolean, message?: string}[]}} */
+	/** @type {{result: {filename: string, deleted: boolean, trash?: string, message?: string}[]}} */
 	const { result } = await post(['items', alias.kind, alias.name], fields);
 	const deleted = result.filter((each) => each.deleted);
 	progress.done(deleted.length);
 	list.remove(...deleted.map(({ filename }) => filename));
 	for (const each of result)
 		if (!each.deleted) progress.fail(each.filename, each.message ?? 'It was not deleted.');
+	return deleted.filter(({ trash }) => trash).map(({ filename, trash: id = '' }) => ({ id, filename }));
 }
 
 /**

@@ -3,7 +3,7 @@
 import { fill, h, visuallyHidden } from '../lib/dom.js';
 import { size, typeName } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
-import { itemsHash, maxShown, nameOf, previewOf } from '../lib/links.js';
+import { folderOf, itemsHash, keyOf, maxShown, nameOf, previewOf, trashHash } from '../lib/links.js';
 import { may } from '../lib/state.js';
 import { time } from '../lib/ui.js';
 
@@ -11,6 +11,7 @@ const busyPause = 5000; // in milliseconds
 
 const imageTypes = /^image\/(jpeg|png|gif|webp|avif)$/;
 const smallest = 8 << 10; // bytes; smaller images are their own thumbnails
+const mostKept = 2 << 20; // bytes; the trash has no thumbnails
 
 // One entry of a list can be reached by Tab: see lib/roving.js.
 const untabbed = { tabindex: '-1' };
@@ -41,7 +42,8 @@ export const folderEntry = ({ alias, folder }, name, remove) =>
  * @param {Item} item
  */
 const hashOf = ({ alias, folder, search }, item) =>
-	itemsHash(alias.kind, alias.name, folder, { search, item: item.filename });
+	item.id ? trashHash(alias.kind, alias.name, { search, item: item.id })
+		: itemsHash(alias.kind, alias.name, folder, { search, item: item.filename });
 
 /**
  * The name of an item relative to the scope.
@@ -102,12 +104,9 @@ const columns = { Name: ['name', '-name'], Size: ['-size', 'size'], Changed: ['-
 
 /**
  * @param {string} order
- * @param {{sort: (order: string) => void, all: (on: boolean) => void}} on sort and all are called by the head
- * @returns {Look}
+ * @param {LookEvents} on
  */
 export function table(order, on) {
-	const body = h('tbody');
-	let height = 52;
 	const heads = Object.entries(columns).map(([text, orders]) => {
 		const at = orders.indexOf(order);
 		return h('th', {
@@ -121,17 +120,58 @@ export function table(order, on) {
 			onclick: () => on.sort(orders[at === 0 ? 1 : 0]),
 		}, text, at >= 0 && icon(order.startsWith('-') ? 'expand' : 'collapse')));
 	});
+	return rows('Items', [...heads, h('th', { scope: 'col', class: 'col-type' }, 'Type')], on,
+		(scope, item) => [
+			[h('span', { title: nameOf(item.filename) }, below(scope, item)), lock(scope.alias)],
+			h('td', { class: 'col-size' }, size(item.size)),
+			h('td', { class: 'col-changed' }, time(item.modified)),
+			h('td', { class: 'col-type' }, typeName(item.content_type)),
+		]);
+}
+
+/**
+ * The entries of the trash, of which several may have one name.
+ * @param {LookEvents} on
+ */
+export const keptTable = (on) =>
+	rows('Deleted items',
+		[['Name', 'name'], ['Size', 'size'], ['Deleted', 'changed'], ['Gone for good', 'type']]
+			.map(([text, column]) => h('th', { scope: 'col', class: `col-${column}` }, text)), on,
+		(scope, item) => {
+			const kept = /** @type {Kept} */ (item);
+			return [
+				h('span', { class: 'kept-name', title: kept.filename },
+					h('span', null, nameOf(kept.filename)),
+					h('span', { class: 'muted small-text' }, folderOf(kept.filename) || 'top folder',
+						h('span', { class: 'phone-only' }, ', ', time(kept.removed)))),
+				h('td', { class: 'col-size' }, size(kept.size)),
+				h('td', { class: 'col-changed' }, time(kept.removed)),
+				h('td', { class: 'col-type' }, time(kept.expires_at)),
+			];
+		});
+
+/**
+ * Items as rows. cells returns the name of an item, and the cells after it.
+ * @param {string} label
+ * @param {HTMLElement[]} heads
+ * @param {LookEvents} on
+ * @param {(scope: Scope, item: Item) => Child[]} cells
+ * @returns {Look}
+ */
+function rows(label, heads, on, cells) {
+	const body = h('tbody');
+	let height = 52;
 	const all = h('input', {
 		type: 'checkbox',
 		'aria-label': 'Select all',
 		onchange: () => on.all(all.checked),
 	});
 	return {
-		element: h('table', { class: 'items', 'aria-label': 'Items' },
+		element: h('table', { class: 'items', 'aria-label': label },
 			h('thead', null,
 				h('tr', null,
-					h('th', { scope: 'col', class: 'col-pick' }, h('label', { class: 'pick' }, all)), heads,
-					h('th', { scope: 'col', class: 'col-type' }, 'Type'))), body),
+					h('th', { scope: 'col', class: 'col-pick' }, h('label', { class: 'pick' }, all)), heads)),
+			body),
 		body,
 		selected: (some, every) => {
 			all.checked = every;
@@ -141,15 +181,14 @@ export function table(order, on) {
 			height = body.firstElementChild?.getBoundingClientRect().height || height;
 			return height;
 		},
-		entry: (scope, item, selected) =>
-			h('tr', { 'data-item': item.filename, class: look(selected) },
+		entry: (scope, item, selected) => {
+			const [name, ...others] = cells(scope, item);
+			return h('tr', { 'data-item': keyOf(item), class: look(selected) },
 				h('td', { class: 'col-pick' }, pick(scope, item, selected)),
 				h('th', { scope: 'row' },
 					h('a', { ...untabbed, href: hashOf(scope, item) }, thumbnail(scope.alias, item, ''),
-						h('span', { title: nameOf(item.filename) }, below(scope, item)), lock(scope.alias))),
-				h('td', { class: 'col-size' }, size(item.size)),
-				h('td', { class: 'col-changed' }, time(item.modified)),
-				h('td', { class: 'col-type' }, typeName(item.content_type))),
+						name)), others);
+		},
 	};
 }
 
@@ -158,10 +197,11 @@ export function table(order, on) {
  * @param {Item} item
  * @param {string} [alt]
  */
-function thumbnail(alias, item, alt = `Preview of ${nameOf(item.filename)}`) {
+export function thumbnail(alias, item, alt = `Preview of ${nameOf(item.filename)}`) {
 	const box = h('span', { class: 'thumb' });
-	const isDecoded = item.content_type !== 'image/avif'; // by the server
-	if (!imageTypes.test(item.content_type) || (!isDecoded && item.size > maxShown))
+	const isDecoded = item.content_type !== 'image/avif' && !item.id; // by the server
+	const most = item.id ? mostKept : isDecoded ? Infinity : maxShown;
+	if (!imageTypes.test(item.content_type) || item.size > most)
 		return fill(box, icon(item.content_type.startsWith('image/') ? 'items' : 'file'));
 	const query = isDecoded && item.size > smallest ? { thumbnail: '1' } : undefined;
 	/** @param {boolean} again whether to try again, because the server may be busy */

@@ -5,7 +5,8 @@ import { h } from '../lib/dom.js';
 import { folderName, plural } from '../lib/format.js';
 import { itemsHash } from '../lib/links.js';
 import { showResult, withProgress } from '../lib/progress.js';
-import { announce, explained, openDialog } from '../lib/ui.js';
+import { explained, openDialog } from '../lib/ui.js';
+import { backFor, toldOfFolder } from './restore.js';
 
 /**
  * A dialog with one text field; returns the text, '' if the user cancels.
@@ -81,33 +82,41 @@ export async function newFolder({ alias, folder }) {
  * @param {Listing} list
  */
 export async function deleteFolder({ alias, folder }, name, list) {
+	const path = folder ? `${folder}/${name}` : name;
 	const text = await askText(`Delete the folder “${name}”?`, 'Name of the folder', {
 		help: h('p', null,
 			'All items in it and in the folders below it are removed, and their addresses no longer',
-			' work. This cannot be undone. Type the name of the folder to confirm.'),
+			' work. ', backFor(alias, 2), ' Type the name of the folder to confirm.'),
 		action: 'Delete folder',
 		look: 'danger',
 		check: (typed) => (typed === name ? '' : `Type ${name} to delete it.`),
 	});
 	if (!text) return;
-	const path = folder ? `${folder}/${name}` : name;
 	let left = true;
+	let began = ''; // the first of the requests
 	const { done, error, stopped } = await withProgress(`Deleting ${name}`, 0, async (progress) => {
 		while (left && !progress.stopped()) {
-			const { deleted = 0, more = false } = await post(['items', alias.kind, alias.name], [['action',
-				'delete'], ['folder', path]]);
+			const { deleted = 0, more = false, ...answer } = await post(['items', alias.kind, alias.name], [[
+				'action',
+				'delete',
+			], ['folder', path]]);
+			began ||= answer.began;
 			progress.done(deleted);
 			left = more;
 			if (more && deleted === 0) throw new Error('Some items could not be deleted. Try again later.');
 		}
 	});
 	if (!left && !error) {
-		announce(`The folder ${name} is deleted, with ${plural(done, 'item')}.`);
 		list.removeFolder(name);
+		toldOfFolder(alias, `The folder ${name} is deleted, with ${plural(done, 'item')}.`, { path, began },
+			list);
 	} else {
 		await showResult(`The folder ${name} is not deleted`,
 			h('p', null, `${plural(done, 'item')} deleted.`, stopped && ' You have stopped it.'),
 			error && h('p', { class: 'trouble' }, explained(error)));
 		list.load();
+		if (done > 0)
+			toldOfFolder(alias, `${plural(done, 'item')} of the folder ${name} deleted.`, { path, began },
+				list);
 	}
 }

@@ -11,6 +11,8 @@ import { announce, busyWhile, confirm, copyField, facts, failed, openDialog } fr
 import { preview } from './preview.js';
 import { rename } from './rename.js';
 import { chooseFile, condition, explainKept, replace } from './replace.js';
+import { backFor } from './restore.js';
+import { versions } from './versions.js';
 
 /** @type {Record<string, 1 | -1>} */
 const steps = { ArrowLeft: -1, ArrowRight: 1 };
@@ -83,7 +85,8 @@ export function itemDialog(alias, filename, options) {
 				time.textContent = playingTime(found.duration);
 			}),
 			links: [openLink(alias, item, item.full_path), downloadLink(alias, item)],
-			content: details(alias, item, changes(item), { pixels, time }),
+			content: [details(alias, item, changes(item), { pixels, time }),
+				versions(alias, item.filename, (back) => broughtBack(item, back))],
 		};
 	}
 
@@ -171,19 +174,36 @@ export function itemDialog(alias, filename, options) {
 		if (file) await changed(item, await replace(alias, item, file));
 	}
 
+	/**
+	 * An earlier version of an item is back, in its place or under another name.
+	 * @param {Item} item
+	 * @param {Restored} back
+	 */
+	async function broughtBack(item, back) {
+		if (back.filename === item.filename) {
+			await changed(item, 'The earlier version is back. The one before is among the earlier versions.');
+			return;
+		}
+		options.added();
+		const message = `The earlier version is back as ${nameOf(back.filename)}.`;
+		if (isShown(item.filename)) notice.textContent = message;
+		announce(message, { visible: !isShown(item.filename) });
+	}
+
 	/** @param {Item} item */
 	async function deleteIt(item) {
 		const more = [item.webp && 'WebP copy', item.renditions && 'other sizes'].filter(Boolean).join(
 			' and ',
 		);
-		const text = `It is removed${
-			more && `, with its ${more}`
-		}, and its address no longer works. This cannot be undone.`;
+		const text = `It is removed${more && `, with its ${more}`}, and its address no longer works. ${
+			backFor(alias, 1)
+		}`;
 		if (!await confirm(`Delete “${nameOf(item.filename)}”?`, h('p', null, text), 'Delete')) return;
-		await send('DELETE', ['items', alias.kind, alias.name, ...parts(item.filename)], {
+		const { body: { trash } } = await send('DELETE', ['items', alias.kind, alias.name,
+			...parts(item.filename)], {
 			etag: condition(alias, item),
 		});
-		const report = () => options.deleted(item.filename);
+		const report = () => options.deleted(item.filename, trash);
 		if (!isShown(item.filename)) return report();
 		dialog.addEventListener('close', report); // after the list has the focus again
 		dialog.close();

@@ -3,14 +3,19 @@
 import { get } from '../lib/api.js';
 import { h } from '../lib/dom.js';
 import { icon } from '../lib/icons.js';
-import { commonFolder, folderOf, itemsHash, parts } from '../lib/links.js';
-import { may, preference, state } from '../lib/state.js';
-import { announce, closeDialogs, empty, pageHead } from '../lib/ui.js';
-import { selectionBar } from './actions.js';
+import { commonFolder, folderOf, itemsHash, parts, trashHash } from '../lib/links.js';
+import { may, mayAct, preference, state } from '../lib/state.js';
+import { empty, pageHead } from '../lib/ui.js';
+import { itemActions } from './actions.js';
+import { selectionBar } from './bar.js';
+import { grid, table } from './entries.js';
 import { deleteFolder, newFolder } from './folders.js';
 import { itemDialog } from './item.js';
 import { listing } from './listing.js';
+import { opened } from './opened.js';
+import { told } from './restore.js';
 import { newSelection } from './selection.js';
+import { aliasSelect, searchForm } from './toolbar.js';
 import { uploader } from './upload.js';
 
 /**
@@ -54,7 +59,7 @@ function browser(scope, aliases, item, signal) {
 	const view = { look: preference('view') === 'list' ? 'list' : 'grid', order: preferredOrder() };
 	const selection = newSelection();
 	const order = orderSelect(scope, view, () => list.load());
-	const list = listing(scope, view, selection, {
+	const list = listing(scope, sourceOf(scope, view), view, selection, {
 		removeFolder: (name) => deleteFolder(scope, name, list),
 		unordered: order.refused,
 		sort: order.choose,
@@ -62,13 +67,16 @@ function browser(scope, aliases, item, signal) {
 	}, signal);
 	const upload = may('upload')
 		&& uploader(alias, folder, (stored, stayed) => uploaded(scope, stored, stayed, list));
-	const panel = itemPanel(scope, list, signal);
+	const panel = opened(list, {
+		address: (item = '') => itemsHash(alias.kind, alias.name, folder, { search, item }),
+		open: (filename, follow) => itemDialog(alias, filename, itemOptions(alias, list, follow)),
+	}, signal);
 	list.load(history.state?.list);
 	panel.show(item);
 	return {
 		title: [folder, `Items of ${alias.name}`].filter(Boolean).join(' · '),
 		content: [
-			pageHead('Items', upload
+			pageHead('Items', trashLink(alias), upload
 				&& [
 					h('button', {
 						type: 'button',
@@ -80,13 +88,15 @@ function browser(scope, aliases, item, signal) {
 					h('button', { type: 'button', class: 'primary', onclick: () => upload.choose() },
 						icon('upload'), 'Upload'),
 				]),
-			h('div', { class: 'toolbar' }, aliases.length > 1 && aliasSelect(aliases, alias), order.element,
-				viewToggle(view, list), searchForm(scope)),
+			h('div', { class: 'toolbar' }, aliases.length > 1 && aliasSelect(aliases, alias, itemsHash),
+				order.element, viewToggle(view, list),
+				searchForm(folder ? 'Search by name in this folder' : 'Search by name', search,
+					(wanted) => itemsHash(alias.kind, alias.name, folder, { search: wanted }))),
 			crumbs(scope),
 			upload?.element,
 			order.notice,
 			list.element,
-			selectionBar(scope, aliases, list, selection, signal),
+			selectionBar(list, selection, itemActions(scope, aliases, list), signal),
 		],
 		update: (route) => { // in the same scope only an item is opened or closed
 			const [kind, name, ...rest] = route.segments;
@@ -97,6 +107,41 @@ function browser(scope, aliases, item, signal) {
 		},
 	};
 }
+
+/**
+ * The items of a scope, in the look and order of view.
+ * @param {Scope} scope
+ * @param {View} view
+ * @returns {ListSource}
+ */
+const sourceOf = ({ alias, folder, search }, view) => ({
+	page: (cursor, limit) =>
+		get(['items', alias.kind, alias.name], {
+			folder,
+			search,
+			cursor,
+			limit,
+			order: view.order === 'name' ? '' : view.order,
+		}),
+	look: (on) => (view.look === 'list' ? table(view.order, on) : grid()),
+	nothing: () =>
+		search ? empty('search', 'Nothing found', `No name here contains “${search}”.`)
+			: empty('folder', 'Nothing here yet', folder ? 'This folder appears with its first item.'
+				: 'Items appear here when they are uploaded.'),
+});
+
+/**
+ * The link to the trash of an alias; for an editor also if it is off.
+ * @param {Alias} alias
+ */
+const trashLink = ({ kind, name, trash }) =>
+	may('restore') && (trash || mayAct())
+	&& h('a', {
+		class: 'button',
+		href: trashHash(kind, name),
+		'aria-label': 'Trash',
+		title: 'Trash',
+	}, icon('trash'), h('span', { class: 'wide-only' }, 'Trash'));
 
 /**
  * Shows the stored files: in the list, or in their folder if the user has stayed on the page.
@@ -112,31 +157,6 @@ function uploaded({ alias, folder, search }, stored, stayed, list) {
 	if (stayed ? isHere && !search : isBelow) list.load();
 	else if (stayed && !document.querySelector('dialog[open]'))
 		location.hash = itemsHash(alias.kind, alias.name, common);
-}
-
-/**
- * @param {Alias[]} aliases
- * @param {Alias} alias
- */
-function aliasSelect(aliases, alias) {
-	/** @param {Alias} each */
-	const option = (each) =>
-		h('option', { value: `${each.kind}/${each.name}`, selected: each === alias },
-			each.private ? `${each.name} (private)` : each.name);
-	const kinds = [['img', 'Images'], ['file', 'Files']].filter(([kind]) =>
-		aliases.some((each) => each.kind === kind)
-	);
-	const select = h('select', {
-		id: 'alias',
-		onchange: () => {
-			const [kind, name] = select.value.split('/');
-			location.hash = itemsHash(kind, name);
-		},
-	},
-		kinds.map(([kind, title]) =>
-			h('optgroup', { label: title }, aliases.filter((each) => each.kind === kind).map(option))
-		));
-	return h('div', { class: 'tool' }, h('label', { for: 'alias' }, 'Library'), select);
 }
 
 const orders = {
@@ -196,28 +216,6 @@ function orderSelect({ alias, folder, search }, view, changed) {
 	};
 }
 
-/** @param {Scope} scope */
-function searchForm({ alias, folder, search }) {
-	const input = h('input', {
-		id: 'search',
-		type: 'search',
-		value: search,
-		placeholder: 'A part of the name',
-		autocomplete: 'off',
-		spellcheck: 'false',
-	});
-	/** @param {Event} event */
-	const submit = (event) => {
-		event.preventDefault();
-		location.hash = itemsHash(alias.kind, alias.name, folder, { search: input.value.trim() });
-	};
-	return h('form', { class: 'tool grow', role: 'search', onsubmit: submit },
-		h('label', { for: 'search' }, folder ? 'Search by name in this folder' : 'Search by name'),
-		h('div', { class: 'joined' }, input,
-			h('button', { type: 'submit', 'aria-label': 'Search' }, icon('search')),
-			search && h('a', { class: 'button', href: itemsHash(alias.kind, alias.name, folder) }, 'Clear')));
-}
-
 /**
  * @param {View} view
  * @param {Listing} list
@@ -260,54 +258,20 @@ function crumbs({ alias, folder, search }) {
 }
 
 /**
- * The open item is part of the address: it can be linked, and Back closes it.
- * @param {Scope} scope
+ * What the dialog of an item reports to the list behind it.
+ * @param {Alias} alias
  * @param {Listing} list
- * @param {AbortSignal} signal
+ * @param {(filename: string) => void} follow
+ * @returns {ItemOptions}
  */
-function itemPanel({ alias, folder, search }, list, signal) {
-	/** @type {HTMLDialogElement | null} */
-	let dialog = null;
-	let filename = '';
-	let openedHere = false;
-	/** @param {string} [item] */
-	const address = (item = '') => itemsHash(alias.kind, alias.name, folder, { search, item });
-	/** @type {ItemOptions} */
-	const options = {
-		neighbour: list.neighbour,
-		shown: follow,
-		deleted: (item) => {
-			announce(`${item} is deleted.`);
-			list.remove(item);
-		},
-		renamed: list.renamed,
-		replaced: list.refresh,
-	};
-	/** @param {string} item */
-	function follow(item) {
-		filename = item;
-		history.replaceState(history.state, '', address(item)); // without an event
-	}
-	/**
-	 * @param {string} wanted
-	 * @param {boolean} [clicked]
-	 */
-	function show(wanted, clicked = false) {
-		if (wanted === filename) return;
-		if (filename === '') openedHere = clicked;
-		filename = wanted;
-		dialog = null;
-		closeDialogs();
-		if (wanted === '') return;
-		const mine = dialog = itemDialog(alias, wanted, options);
-		mine.addEventListener('close', () => {
-			if (signal.aborted || dialog !== mine) return; // another page or item is shown already
-			list.focus(filename);
-			dialog = null;
-			filename = '';
-			if (openedHere) history.back();
-			else location.replace(address());
-		});
-	}
-	return { show };
-}
+const itemOptions = (alias, list, follow) => ({
+	neighbour: list.neighbour,
+	shown: follow,
+	deleted: (filename, id) => {
+		list.remove(filename);
+		told(alias, `${filename} is deleted.`, id ? [{ id, filename }] : [], list);
+	},
+	added: () => list.load(),
+	renamed: list.renamed,
+	replaced: list.refresh,
+});

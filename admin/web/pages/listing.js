@@ -1,5 +1,5 @@
 // @ts-check
-// The folders and items of a folder or a search, page by page.
+// The folders and items of a folder or a search, or the entries of the trash, page by page.
 //
 // The dialog of an item (item.js) works with the list behind it through ItemOptions, which items.js
 // passes: list.neighbour(filename, 1 | -1) returns a promise of the next or previous filename, '' at
@@ -9,11 +9,11 @@
 import { get } from '../lib/api.js';
 import { fill, h } from '../lib/dom.js';
 import { plural } from '../lib/format.js';
-import { folderOf, nameOf, parts } from '../lib/links.js';
+import { folderOf, keyOf, nameOf, parts } from '../lib/links.js';
 import { roving } from '../lib/roving.js';
-import { empty, explained, failed, once } from '../lib/ui.js';
+import { explained, failed, once } from '../lib/ui.js';
 import { windowOf } from '../lib/window.js';
-import { folderEntry, folderList, grid, table } from './entries.js';
+import { folderEntry, folderList } from './entries.js';
 import { selecting } from './selection.js';
 
 const patience = 5000; // in milliseconds
@@ -24,9 +24,10 @@ const mostRestored = 2000; // entries
 const ahead = '1500px'; // further pages are loaded before their end is in view
 
 /**
- * Lists a scope {alias, folder, search} in the look and order of view. Its place is kept in the history
- * of the browser, so that Back and a reload of the page return to it.
+ * Lists a source, which is that of a scope {alias, folder, search}, in the look and order of view. Its
+ * place is kept in the history of the browser, so that Back and a reload of the page return to it.
  * @param {Scope} scope
+ * @param {ListSource} source
  * @param {View} view
  * @param {ItemSelection} selection
  * @param {{removeFolder: (name: string) => void, unordered: (error: Error) => void,
@@ -35,7 +36,7 @@ const ahead = '1500px'; // further pages are loaded before their end is in view
  *   are entries; sort changes the order
  * @param {AbortSignal} signal
  */
-export function listing(scope, view, selection, on, signal) {
+export function listing(scope, source, view, selection, on, signal) {
 	const { alias, folder, search } = scope;
 	/** The folders and items that are loaded; how many items the server has sent, and how many follow, null
 	 * if it has not counted them.
@@ -46,7 +47,7 @@ export function listing(scope, view, selection, on, signal) {
 	let loading = null;
 	let stalled = false; // further pages are loaded on request only
 	let renewed = false; // since the last further page
-	/** Filenames that are removed while a page with them may be on its way. @type {Set<string>} */
+	/** Keys of items that are removed while a page with them may be on its way. @type {Set<string>} */
 	const gone = new Set();
 	const content = h('div');
 	const status = h('p', { class: 'muted', role: 'status' });
@@ -65,8 +66,7 @@ export function listing(scope, view, selection, on, signal) {
 
 	function layout() {
 		const folders = folderList();
-		const items = view.look === 'list'
-			? table(view.order, { sort: on.sort, all: (is) => selection.set(state.items, is) }) : grid();
+		const items = source.look({ sort: on.sort, all: (is) => selection.set(state.items, is) });
 		const count = () => state.items.length;
 		const frame = windowOf(items.element, items.body, {
 			count,
@@ -84,7 +84,7 @@ export function listing(scope, view, selection, on, signal) {
 			indexOf: frame.indexOf,
 			more: further,
 			moved: (from, to, event) => {
-				if (event.shiftKey) extend(state.items[to].filename, state.items[from].filename);
+				if (event.shiftKey) extend(keyOf(state.items[to]), keyOf(state.items[from]));
 			},
 		});
 		return { folders, items, frame, folderKeys: roving(folders), itemKeys };
@@ -96,25 +96,12 @@ export function listing(scope, view, selection, on, signal) {
 	 */
 	function entry(index) {
 		const item = state.items[index];
-		const made = lists.items.entry(scope, item, selection.items.has(item.filename));
+		const made = lists.items.entry(scope, item, selection.items.has(keyOf(item)));
 		made.setAttribute(made.localName === 'tr' ? 'aria-rowindex' : 'aria-posinset', String(index + 1));
 		if (made.localName === 'li')
 			made.setAttribute('aria-setsize', String(state.next ? -1 : state.items.length));
 		return made;
 	}
-
-	/**
-	 * @param {string} cursor
-	 * @param {number} limit
-	 */
-	const page = (cursor, limit) =>
-		get(['items', alias.kind, alias.name], {
-			folder,
-			search,
-			cursor,
-			limit,
-			order: view.order === 'name' ? '' : view.order,
-		});
 
 	/**
 	 * Loads a page and shows it. Returns whether the answer is still needed.
@@ -123,10 +110,10 @@ export function listing(scope, view, selection, on, signal) {
 	 */
 	async function append(cursor, limit) {
 		const run = state.run;
-		const answer = await page(cursor, limit);
+		const answer = await source.page(cursor, limit);
 		if (run !== state.run) return false;
-		const folders = answer.folders.map(nameOf);
-		const items = answer.result.filter((/** @type {Item} */ { filename }) => !gone.has(filename));
+		const folders = (answer.folders ?? []).map(nameOf);
+		const items = answer.result.filter((item) => !gone.has(keyOf(item)));
 		gone.clear();
 		state.folders.push(...folders);
 		state.items.push(...items);
@@ -281,7 +268,7 @@ export function listing(scope, view, selection, on, signal) {
 	function update() {
 		const nothing = state.folders.length + state.items.length === 0;
 		on.filled(!nothing || Boolean(state.next));
-		if (nothing && !state.next) fill(content, nothingHere(scope));
+		if (nothing && !state.next) fill(content, source.nothing());
 		else if (!content.contains(lists.frame.element)) fill(content, lists.folders, lists.frame.element);
 		lists.folders.hidden = state.folders.length === 0;
 		lists.items.element.hidden = state.items.length === 0;
@@ -293,7 +280,7 @@ export function listing(scope, view, selection, on, signal) {
 
 	function showSelected() {
 		const every = state.items.length > 0
-			&& state.items.every(({ filename }) => selection.items.has(filename));
+			&& state.items.every((item) => selection.items.has(keyOf(item)));
 		lists.items.selected?.(selection.items.size > 0, every);
 	}
 
@@ -307,19 +294,19 @@ export function listing(scope, view, selection, on, signal) {
 		fill(status, text);
 	}
 
-	/** @param {string} filename */
-	const find = (filename) => state.items.findIndex((item) => item.filename === filename);
+	/** @param {string} key */
+	const find = (key) => state.items.findIndex((item) => keyOf(item) === key);
 
 	/**
-	 * Removes items, or their entries, and moves a lost focus to the item after the first of them.
-	 * @param {...string} filenames
+	 * Removes items, and moves a lost focus to the item after the first of them.
+	 * @param {...string} keys
 	 */
-	function remove(...filenames) {
-		const removed = new Set(filenames);
-		if (loading) filenames.forEach((filename) => gone.add(filename));
-		const first = state.items.findIndex(({ filename }) => removed.has(filename));
-		selection.set([...selection.items.values()].filter(({ filename }) => removed.has(filename)), false);
-		state.items = state.items.filter(({ filename }) => !removed.has(filename));
+	function remove(...keys) {
+		const removed = new Set(keys);
+		if (loading) keys.forEach((key) => gone.add(key));
+		const first = state.items.findIndex((item) => removed.has(keyOf(item)));
+		selection.set([...selection.items.values()].filter((item) => removed.has(keyOf(item))), false);
+		state.items = state.items.filter((item) => !removed.has(keyOf(item)));
 		lists.frame.redraw();
 		update();
 		ended(false);
@@ -339,20 +326,20 @@ export function listing(scope, view, selection, on, signal) {
 
 	/**
 	 * Focuses an item, or if it is not loaded the one that Tab reaches.
-	 * @param {string} [filename]
+	 * @param {string} [key]
 	 */
-	function focus(filename = '') {
-		const index = find(filename);
+	function focus(key = '') {
+		const index = find(key);
 		if (!lists.itemKeys.focus(index < 0 ? undefined : index)) element.focus();
 	}
 
 	/**
 	 * Focuses an item, or else the list, if the focused element is gone or hidden.
-	 * @param {string} [filename]
+	 * @param {string} [key]
 	 */
-	function regainFocus(filename) {
+	function regainFocus(key) {
 		const held = document.activeElement;
-		if (!held || held === document.body || held.getClientRects().length === 0) focus(filename);
+		if (!held || held === document.body || held.getClientRects().length === 0) focus(key);
 	}
 
 	/**
@@ -403,7 +390,7 @@ export function listing(scope, view, selection, on, signal) {
 		const run = state.run;
 		let cursor = state.next;
 		while (cursor) {
-			const answer = await page(cursor, largestPage);
+			const answer = await source.page(cursor, largestPage);
 			if (run !== state.run || !each(answer.result)) return false;
 			cursor = answer.next ?? '';
 		}
@@ -418,14 +405,14 @@ export function listing(scope, view, selection, on, signal) {
 	document.addEventListener('scrollend', () => keepPosition(), { signal });
 	element.addEventListener('focusout', ({ target }) => keepPosition(target));
 
-	selection.onChange((filenames) => {
-		const changed = new Set(filenames);
+	selection.onChange((keys) => {
+		const changed = new Set(keys);
 		element.classList.toggle('selecting', selection.items.size > 0);
 		showSelected();
 		for (const shown of /** @type {HTMLElement[]} */ ([...lists.items.body.children])) {
-			const filename = shown.dataset.item ?? '';
-			if (!changed.has(filename)) continue;
-			const selected = selection.items.has(filename);
+			const key = shown.dataset.item ?? '';
+			if (!changed.has(key)) continue;
+			const selected = selection.items.has(key);
 			shown.classList.toggle('selected', selected);
 			/** @type {HTMLInputElement} */ (shown.querySelector('input')).checked = selected;
 		}
@@ -449,13 +436,6 @@ export function listing(scope, view, selection, on, signal) {
 		/** Whether there are items that are not loaded yet. */
 		more: () => Boolean(state.next),
 	};
-}
-
-/** @param {Scope} scope */
-function nothingHere({ folder, search }) {
-	if (search) return empty('search', 'Nothing found', `No name here contains “${search}”.`);
-	return empty('folder', 'Nothing here yet',
-		folder ? 'This folder appears with its first item.' : 'Items appear here when they are uploaded.');
 }
 
 /**

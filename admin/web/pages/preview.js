@@ -70,6 +70,7 @@ export function preview(alias, item, measured) {
 		return fill(box, player);
 	}
 	if (item.content_type === 'application/pdf') {
+		if (item.id) return none('A deleted PDF has no preview. Download it to read it.');
 		return navigator.pdfViewerEnabled
 			? fill(box, h('iframe', { src: `${src}#navpanes=0&pagemode=none`, title: `Preview of ${name}` }))
 			: none('This browser shows no PDF inside a page.');

@@ -3,7 +3,7 @@
 import { bodyOf, newKey, route } from '../lib/api.js';
 import { fill, h, newId } from '../lib/dom.js';
 import { Interruption, sendRepeatedly } from '../lib/exchange.js';
-import { plural, size } from '../lib/format.js';
+import { size, span } from '../lib/format.js';
 import { nameOf, parts } from '../lib/links.js';
 import { guard } from '../lib/state.js';
 import { ask, openDialog, showError } from '../lib/ui.js';
@@ -102,18 +102,11 @@ export async function replace(alias, item, file) {
 	}
 }
 
-/** @type {[string, number][]} */
-const units = [['day', 86400], ['hour', 3600], ['minute', 60], ['second', 1]];
-
 /**
  * How long others may see the old item.
  * @param {number} seconds
  */
 export function seenFor(seconds) {
 	if (seconds <= 0) return 'The item is replaced. Others see the new one from now on.';
-	const [unit, length] = units.find(([, each]) => seconds % each === 0 || seconds >= 2 * each)
-		?? ['second', 1];
-	return `The item is replaced. Others may still see the old one for ${
-		plural(Math.ceil(seconds / length), unit)
-	}.`;
+	return `The item is replaced. Others may still see the old one for ${span(seconds)}.`;
 }

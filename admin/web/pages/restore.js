@@ -1,0 +1,176 @@
+// @ts-check
+// Brings back what is in the trash: after a deletion by Undo, and from the lists of the trash.
+import { get, post } from '../lib/api.js';
+import { h } from '../lib/dom.js';
+import { plural, span } from '../lib/format.js';
+import { nameOf } from '../lib/links.js';
+import { failureList, withProgress } from '../lib/progress.js';
+import { may } from '../lib/state.js';
+import { announce, ask, explained, showError } from '../lib/ui.js';
+import { offerUndo } from '../lib/undo.js';
+
+const perRequest = 1000;
+const perPage = 200;
+
+/** Whether this user may bring items of an alias back. @param {Alias} alias */
+export const hasTrash = (alias) => Boolean(alias.trash) && may('restore');
+
+/**
+ * For how long some items can be had back after their deletion.
+ * @param {Alias} alias
+ * @param {number} count
+ */
+export function backFor(alias, count) {
+	if (!alias.trash) return 'This cannot be undone.';
+	const what = count === 1 ? 'it' : 'them';
+	return may('restore') ? `You can have ${what} back for ${span(alias.trash)}.`
+		: `The administrator can bring ${what} back for ${span(alias.trash)}.`;
+}
+
+/**
+ * Announces a deletion, with Undo if the trash has some of the items.
+ * @param {Alias} alias
+ * @param {string} text
+ * @param {KeptName[]} kept
+ * @param {Listing} list
+ */
+export function told(alias, text, kept, list) {
+	if (kept.length === 0 || !may('restore')) announce(text);
+	else offerUndo(text, () => undo(alias, kept, list));
+}
+
+/**
+ * Announces the deletion of a folder, which began at a time of the server, with Undo.
+ * @param {Alias} alias
+ * @param {string} text
+ * @param {{path: string, began: string}} folder
+ * @param {Listing} list
+ */
+export function toldOfFolder(alias, text, { path, began }, list) {
+	if (!began || !hasTrash(alias)) {
+		announce(text);
+		return;
+	}
+	offerUndo(text, async () => {
+		try {
+			const kept = await removedSince(began, (cursor) =>
+				get(['items', alias.kind, alias.name], { trash: '1', folder: path, limit: perPage, cursor }));
+			await undo(alias, kept, list);
+		} catch (error) {
+			showError('Nothing was brought back', error);
+		}
+	});
+}
+
+/**
+ * Brings items back that were deleted from a list.
+ * @param {Alias} alias
+ * @param {KeptName[]} kept
+ * @param {Listing} list
+ */
+async function undo(alias, kept, list) {
+	await bringBack(alias, kept);
+	if (list.element.isConnected) await list.load();
+}
+
+/**
+ * The entries of the trash that were removed since a time, of each name the one that was removed
+ * first: a later one is by somebody else. page returns a page of the trash, the newest entries first.
+ * @param {string} began
+ * @param {(cursor: string) => Promise<TrashPage>} page
+ */
+export async function removedSince(began, page) {
+	/** @type {Map<string, Kept>} */
+	const first = new Map();
+	let cursor = '';
+	do {
+		const { result, next = '' } = await page(cursor);
+		for (const entry of result) {
+			if (digits(entry.removed) < digits(began)) return [...first.values()];
+			first.set(entry.filename, entry);
+		}
+		cursor = next;
+	} while (cursor);
+	return [...first.values()];
+}
+
+/**
+ * A time of the server in a form that can be compared: its fraction may have any length.
+ * @param {string} time in UTC
+ */
+function digits(time) {
+	const [seconds, fraction = ''] = time.replace('Z', '').split('.');
+	return `${seconds}.${fraction.padEnd(9, '0')}`;
+}
+
+/**
+ * Brings entries back and shows which failed, with what the alias allows for a name that is taken. Returns
+ * those that are back, each with its new filename.
+ * @param {Alias} alias
+ * @param {KeptName[]} entries
+ * @param {boolean} [anyway] whether taken names are no obstacle
+ * @returns {Promise<Restored[]>}
+ */
+export async function bringBack(alias, entries, anyway = false) {
+	const total = plural(entries.length, 'item');
+	/** @type {Restored[]} */
+	const back = [];
+	const { failed, error, stopped } = await withProgress(`Bringing back ${total}`, entries.length,
+		async (progress) => {
+			for (let i = 0; i < entries.length && !progress.stopped(); i += perRequest)
+				back.push(...await restoreSome(alias, entries.slice(i, i + perRequest), anyway, progress));
+		});
+	if (back.length > 0 && failed.length === 0 && !error) announce(backText(entries, back));
+	if (failed.length === 0 && !error) return back;
+	const restored = new Set(back.map(({ id }) => id));
+	const rest = entries.filter(({ id }) => !restored.has(id));
+	const other = !anyway && failed.length > 0 && !stopped && otherWay(alias, rest.length);
+	const choice = await ask(`${rest.length.toLocaleString('en')} of ${total} not restored`, [
+		back.length > 0 && h('p', null, backText(entries, back)),
+		error && h('p', { class: 'trouble' }, explained(error)),
+		failureList(failed),
+	], [{ text: 'Close', value: '', first: true }, ...other ? [{ text: other, value: 'anyway' }] : []]);
+	return choice ? [...back, ...await bringBack(alias, rest, true)] : back;
+}
+
+/**
+ * What can be done with items whose names are taken.
+ * @param {Alias} alias
+ * @param {number} count
+ */
+const otherWay = ({ overwrite }, count) =>
+	overwrite ? `Replace the present ${count === 1 ? 'one' : 'ones'}`
+		: `Restore under ${count === 1 ? 'another name' : 'other names'}`;
+
+/**
+ * @param {KeptName[]} entries
+ * @param {Restored[]} back
+ */
+function backText(entries, back) {
+	if (back.length !== 1) return `${plural(back.length, 'item')} are back.`;
+	const [{ id, filename }] = back;
+	const old = entries.find((entry) => entry.id === id)?.filename ?? filename;
+	return old === filename ? `${nameOf(old)} is back.` : `${nameOf(old)} is back as ${nameOf(filename)}.`;
+}
+
+/**
+ * Brings entries back by one request. Returns those that are back.
+ * @param {Alias} alias
+ * @param {KeptName[]} entries
+ * @param {boolean} anyway
+ * @param {Progress} progress
+ */
+async function restoreSome(alias, entries, anyway, progress) {
+	/** @type {[string, string][]} */
+	const fields = [['action', 'restore']];
+	if (anyway) fields.push([alias.overwrite ? 'replace' : 'rename', '1']);
+	for (const { id } of entries) fields.push(['id', id]);
+	/** @type {{result: {id: string, restored: boolean, filename: string, message?: string}[]}} */
+	const { result } = await post(['items', alias.kind, alias.name], fields);
+	const names = new Map(entries.map(({ id, filename }) => [id, filename]));
+	const back = result.filter(({ restored }) => restored);
+	progress.done(back.length);
+	for (const { id, restored, message = 'It was not restored.' } of result)
+		if (!restored) progress.fail(names.get(id) ?? id, message);
+	return back.map(({ id, filename }) => ({ id, filename }));
+}
