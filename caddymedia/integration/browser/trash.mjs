@@ -1,0 +1,339 @@
+// Undo, the trash and the earlier versions of an item.
+import { accessible, announced, assert, closed, controls, facts, focused, item, open, run, shot, uploading, visit } from './lib.mjs';
+
+const items = '#/items/img/content';
+const image = (n) => `image-${String(n).padStart(4, '0')}.jpg`;
+const box = (page, name) => page.getByRole('checkbox', { name: `Select ${name}`, exact: true });
+const bar = (page) => page.getByRole('region', { name: 'Selection' });
+const dialog = (page, name) => page.getByRole('dialog', { name });
+const rows = (page) => page.locator('table.items tbody tr');
+const offers = (page) => page.getByRole('region', { name: 'Undo' });
+const undo = (page) => offers(page).getByRole('button', { name: /^Undo/ });
+const address = (kind, alias, filename) => new URL(`/static/${kind}/${alias}/${filename}`, facts.panel).href;
+const status = async (filename, alias = 'content', kind = 'img') => (await fetch(address(kind, alias, filename))).status;
+
+await run(async () => {
+	const page = await open({ route: items });
+	await selection(page);
+	await folder(page);
+	await oneItem(page);
+	await time(page);
+	await keyboard(page);
+	await stranded(page);
+	await takenName(page);
+	await trash(page);
+	await versions(page);
+	await withoutTrash(page);
+	await onPhone();
+	await uploader();
+});
+
+/** A selection is deleted, and is back by Undo. */
+async function selection(page) {
+	await box(page, image(0)).check();
+	await box(page, image(1)).check();
+	await bar(page).getByRole('button', { name: 'Delete' }).click();
+	const question = dialog(page, 'Delete 2 items?');
+	await question.getByText('You can have them back for 14 days.').waitFor();
+	await question.getByRole('button', { name: 'Delete 2 items' }).click();
+	await announced(page, '2 items deleted. Undo by Control Z.');
+	await offers(page).getByText('2 items deleted.').waitFor();
+	await page.waitForFunction(() => document.querySelector('dialog') === null);
+	await accessible(page, 'Undo');
+	await shot(page, 'undo', false);
+	assert.equal(await status(image(0)), 404);
+	await undo(page).click();
+	await announced(page, '2 items are back.');
+	await box(page, image(0)).waitFor();
+	await box(page, image(1)).waitFor();
+	assert.equal(await status(image(0)), 200);
+	await undo(page).waitFor({ state: 'hidden' });
+	assert.notEqual(await focused(page), '');
+}
+
+/** A folder of 30 items is deleted, and is back by Undo; what was deleted before stays deleted. */
+async function folder(page) {
+	await page.evaluate(() => fetch('api/items/img/content/old/image-0003.jpg', { method: 'DELETE' }).then((answer) => answer.text()));
+	await page.getByRole('button', { name: 'Delete folder old' }).click();
+	const question = dialog(page, 'Delete the folder “old”?');
+	await question.getByText('You can have them back for 14 days.').waitFor();
+	await shot(page, 'delete-folder', false);
+	await question.getByLabel('Name of the folder').fill('old');
+	await page.keyboard.press('Enter');
+	await announced(page, 'The folder old is deleted, with 29 items.');
+	assert.equal(await page.getByRole('link', { name: 'old', exact: true }).count(), 0);
+	await undo(page).click();
+	await announced(page, '29 items are back.');
+	await page.getByRole('link', { name: 'old', exact: true }).waitFor();
+	assert.deepEqual([await status(`old/older/${image(9)}`), await status(`old/${image(0)}`), await status(`old/${image(3)}`)], [200, 200, 404]);
+}
+
+/** The deletion in the dialog of an item is undone. */
+async function oneItem(page) {
+	await page.getByRole('link', { name: image(2) }).click();
+	await item(page, image(2)).getByRole('button', { name: 'Delete' }).click();
+	const question = dialog(page, `Delete “${image(2)}”?`);
+	await question.getByText('You can have it back for 14 days.').waitFor();
+	await question.getByRole('button', { name: 'Delete' }).click();
+	await closed(page);
+	await announced(page, `${image(2)} is deleted.`);
+	await undo(page).click();
+	await announced(page, `${image(2)} is back.`);
+	await page.getByRole('link', { name: image(2) }).waitFor();
+}
+
+/** Deletes an item of the list by the keyboard. */
+async function deleteByKey(page, name) {
+	await page.getByRole('link', { name }).focus();
+	await page.keyboard.press('Delete');
+	await dialog(page, `Delete “${name}”?`).getByRole('button', { name: 'Delete 1 item' }).waitFor();
+	await page.keyboard.press('Tab');
+	await page.keyboard.press('Enter');
+	await offers(page).getByText(`${name} is deleted.`).waitFor();
+	await page.waitForFunction(() => document.querySelector('dialog') === null);
+}
+
+/** Undo stays for ten seconds, and for as long as it has the focus. */
+async function time(page) {
+	await page.clock.install();
+	await page.reload();
+	await page.getByRole('link', { name: image(3) }).waitFor();
+	await deleteByKey(page, image(3));
+	await page.clock.runFor(9000);
+	assert.equal(await undo(page).count(), 1);
+	await undo(page).focus();
+	await page.clock.runFor(60_000);
+	assert.equal(await undo(page).count(), 1, 'it goes while it has the focus');
+	await page.getByRole('link', { name: image(4) }).focus();
+	await page.clock.runFor(1250);
+	assert.equal(await undo(page).count(), 0);
+	await page.clock.resume();
+}
+
+/** Two deletions are undone by Ctrl+Z, the last one first. */
+async function keyboard(page) {
+	await deleteByKey(page, image(4));
+	await deleteByKey(page, image(5));
+	assert.equal(await undo(page).count(), 2);
+	await shot(page, 'two', false);
+	for (const n of [5, 4]) {
+		await page.keyboard.press('Control+z');
+		await announced(page, `${image(n)} is back.`);
+		await page.getByRole('link', { name: image(n) }).waitFor();
+		assert.notEqual(await focused(page), '', 'the focus is lost');
+	}
+	await page.keyboard.press('Control+z'); // nothing to undo
+}
+
+/** The focus returns when the message goes. */
+async function stranded(page) {
+	await deleteByKey(page, image(5));
+	const before = await focused(page);
+	await undo(page).focus();
+	await page.keyboard.press('Escape');
+	assert.equal(await undo(page).count(), 0);
+	assert.equal(await focused(page), before);
+	await page.evaluate(() => fetch('api/items/img/content?trash=1&limit=1').then((answer) => answer.json()).then(({ result: [{ id }] }) =>
+		fetch('api/items/img/content', { method: 'POST', body: new URLSearchParams({ action: 'restore', id }) })));
+}
+
+/** An item whose name is taken by now is restored under another one. */
+async function takenName(page) {
+	await page.reload();
+	await page.getByRole('link', { name: image(0) }).waitFor();
+	await deleteByKey(page, image(0));
+	await uploading(page).into('/');
+	await uploading(page).choose({ name: image(0), mimeType: 'image/jpeg', buffer: Buffer.from(facts.more.jpegs[0], 'base64') });
+	await uploading(page).line(image(0)).getByText(/^Stored as/).waitFor();
+	await undo(page).click();
+	const refused = dialog(page, '1 of 1 item not restored');
+	await refused.getByRole('list', { name: 'Failed' }).getByText('another item has this name').waitFor();
+	await accessible(page, 'a name that is taken');
+	await shot(page, 'taken', false);
+	await refused.getByRole('button', { name: 'Restore under another name' }).click();
+	await announced(page, /image-0000\.jpg is back as image-0000-\d+\.jpg\./);
+}
+
+/** The trash is searched, an entry is previewed, restored and removed for good, and all are. */
+async function trash(page) {
+	const { button } = controls(page);
+	await page.getByRole('link', { name: 'Trash', exact: true }).click();
+	await page.getByRole('heading', { level: 1, name: 'Trash' }).waitFor();
+	assert.match(page.url(), /#\/trash\/img\/content$/);
+	await page.getByText('What is deleted or replaced can be had back for 14 days.').waitFor();
+	await rows(page).first().waitFor();
+	assert.equal(await page.locator('#nav [aria-current]').innerText(), 'Items');
+	await accessible(page, 'the trash');
+	await shot(page, 'trash');
+
+	await page.getByLabel('Search by name').fill('0003');
+	await page.keyboard.press('Enter');
+	await page.getByText('Found 3 items.').waitFor();
+	assert.match(page.url(), /search=0003$/);
+	const named = (filename) => rows(page).filter({ has: page.getByTitle(filename, { exact: true }) });
+	await named(`old/${image(3)}`).getByRole('link').click();
+	const entry = dialog(page, image(3));
+	await entry.getByRole('img', { name: image(3) }).evaluate((image) => image.decode());
+	await accessible(page, 'an entry of the trash');
+	await shot(page, 'entry', false);
+	const download = page.waitForEvent('download');
+	await entry.getByRole('link', { name: 'Download' }).click();
+	assert.equal((await download).suggestedFilename(), image(3));
+	await entry.getByRole('button', { name: 'Restore' }).click();
+	await announced(page, `${image(3)} is back.`);
+	await page.getByText('Found 2 items.').waitFor();
+	assert.equal(await status(`old/${image(3)}`), 200);
+	assert.notEqual(await focused(page), '');
+
+	// By the keyboard: an entry is selected and restored.
+	await named(image(3)).getByRole('link').focus();
+	await page.keyboard.press('Space');
+	await bar(page).getByText('1 item selected').waitFor();
+	await bar(page).getByRole('button', { name: 'Restore' }).focus();
+	await page.keyboard.press('Enter');
+	await page.getByText('Found 1 item.').waitFor();
+	assert.equal(await status(image(3)), 200);
+	await visit(page, '#/trash/img/content?search=nothing');
+	await page.getByText('Nothing found').waitFor();
+	await accessible(page, 'a search without a result');
+
+	// For good.
+	await page.evaluate(() => fetch('api/items/img/content', { method: 'POST', body: 'action=delete&folder=old/older', headers: { 'Content-Type': 'application/x-www-form-urlencoded' } }).then((answer) => answer.text()));
+	await visit(page, '#/trash/img/content');
+	const count = page.getByText(/^\d+ items\.$/);
+	const before = parseInt(await count.innerText(), 10);
+	const left = (n) => page.getByText(`${n} items.`, { exact: true }).waitFor();
+	await rows(page).first().getByRole('link').focus();
+	await page.keyboard.press('Delete');
+	const question = dialog(page, /^Delete “image-.* for good\?$/);
+	await question.getByText('Nobody can have it back.').waitFor();
+	await shot(page, 'purge', false);
+	await question.getByRole('button', { name: 'Delete for good' }).click();
+	await announced(page, '1 item deleted for good.');
+	await left(before - 1);
+	await rows(page).first().getByRole('link').click();
+	await page.getByRole('dialog').getByRole('button', { name: 'Delete for good' }).click();
+	await dialog(page, /for good\?$/).getByRole('button', { name: 'Delete for good' }).click();
+	await left(before - 2);
+	await closed(page);
+	await button('Empty the trash').click();
+	await dialog(page, 'Empty the trash?').getByText('Nobody can have them back.').waitFor();
+	await shot(page, 'empty-question', false);
+	await dialog(page, 'Empty the trash?').getByRole('button', { name: 'Empty the trash' }).click();
+	await announced(page, 'The trash is empty.');
+	await page.getByRole('heading', { name: 'The trash is empty' }).waitFor();
+	assert.equal(await button('Empty the trash').isVisible(), false);
+	await accessible(page, 'an empty trash');
+	await shot(page, 'empty');
+	await page.getByRole('link', { name: 'Items of content' }).click();
+	await page.getByRole('link', { name: image(3) }).waitFor();
+}
+
+/** An item is replaced twice, and its first version is brought back. */
+async function versions(page) {
+	await visit(page, '#/items/img/photos?item=tree.jpg');
+	const shown = item(page, 'tree.jpg');
+	await shown.getByText('320 × 240').waitFor();
+	for (const [i, pixels] of ['500 × 100', '50 × 200'].entries()) {
+		const chosen = page.waitForEvent('filechooser');
+		await shown.getByRole('button', { name: 'Replace' }).click();
+		await (await chosen).setFiles({ name: 'new.jpg', mimeType: 'image/jpeg', buffer: Buffer.from(facts.more.jpegs[i], 'base64') });
+		await shown.getByText(pixels).waitFor();
+	}
+	await shown.getByText('Earlier versions', { exact: true }).click();
+	const list = shown.getByRole('list', { name: 'Earlier versions' });
+	await list.getByRole('listitem').first().waitFor();
+	assert.equal(await list.getByRole('listitem').count(), 2);
+	await accessible(page, 'earlier versions');
+	await list.scrollIntoViewIfNeeded();
+	await shot(page, 'versions', false);
+	await list.getByRole('button', { name: /^Preview/ }).last().click();
+	const preview = dialog(page, /^Version of/);
+	await preview.getByRole('img').evaluate((image) => image.decode());
+	assert.equal(await preview.getByRole('img').evaluate((image) => image.naturalWidth), 320);
+	await accessible(page, 'the preview of a version');
+	await page.keyboard.press('Escape');
+	await list.getByRole('button', { name: /^Bring back/ }).last().focus();
+	await page.keyboard.press('Enter');
+	await shown.getByText('The earlier version is back.').waitFor();
+	await shown.getByText('320 × 240').waitFor();
+	const bytes = Buffer.from(await (await fetch(address('img', 'photos', 'tree.jpg'))).arrayBuffer()).toString('base64');
+	assert.equal(bytes, facts.more.first, 'the bytes of the first version');
+	await shown.getByText('Earlier versions', { exact: true }).click();
+	await list.getByRole('listitem').nth(1).waitFor();
+	await page.keyboard.press('Escape');
+
+	// Where items are never replaced, a version comes back under another name.
+	await visit(page, `${items}?item=${image(0)}`);
+	await item(page, image(0)).getByText('Earlier versions', { exact: true }).click();
+	await item(page, image(0)).getByText('There are none.').waitFor();
+	await page.keyboard.press('Escape');
+}
+
+/** Without a trash a deletion says so, and there is no Undo. */
+async function withoutTrash(page) {
+	await visit(page, '#/items/file/plain?item=note.txt');
+	const shown = item(page, 'note.txt');
+	await shown.getByText('Folder and name').waitFor();
+	assert.equal(await shown.getByText('Earlier versions', { exact: true }).count(), 0);
+	await shown.getByRole('button', { name: 'Delete' }).click();
+	await dialog(page, 'Delete “note.txt”?').getByText('This cannot be undone.').waitFor();
+	await dialog(page, 'Delete “note.txt”?').getByRole('button', { name: 'Delete' }).click();
+	await announced(page, 'note.txt is deleted.');
+	assert.equal(await undo(page).count(), 0);
+	await page.getByRole('link', { name: 'Trash', exact: true }).click();
+	await page.getByText('trash 14d').waitFor();
+	await accessible(page, 'an alias without a trash');
+	await shot(page, 'off');
+	await page.getByLabel('Library').selectOption('img/photos');
+	await rows(page).first().waitFor();
+	assert.match(page.url(), /#\/trash\/img\/photos$/);
+}
+
+async function onPhone() {
+	const page = await open({ route: items, width: 360, height: 740, touch: true, dark: true });
+	await box(page, image(1)).tap();
+	await bar(page).getByRole('button', { name: 'Delete' }).tap();
+	await dialog(page, /^Delete/).getByRole('button', { name: 'Delete 1 item' }).tap();
+	await undo(page).waitFor();
+	await page.waitForFunction(() => document.querySelector('dialog') === null);
+	await accessible(page, 'Undo on a phone');
+	await shot(page, 'undo-phone', false);
+	await page.getByRole('link', { name: 'Trash', exact: true }).tap();
+	await rows(page).first().waitFor();
+	await accessible(page, 'the trash on a phone');
+	await shot(page, 'trash-phone', false);
+	await rows(page).getByRole('checkbox').first().tap();
+	await accessible(page, 'a selection in the trash on a phone');
+	await shot(page, 'selected-phone', false);
+	await rows(page).getByRole('link').first().tap();
+	await dialog(page, image(1)).getByRole('img', { name: image(1) }).waitFor();
+	await accessible(page, 'an entry on a phone');
+	await shot(page, 'entry-phone', false);
+	await dialog(page, image(1)).getByRole('button', { name: 'Restore' }).tap();
+	await announced(page, `${image(1)} is back.`);
+	await visit(page, '#/items/img/photos?item=tree.jpg');
+	await item(page, 'tree.jpg').getByText('Earlier versions', { exact: true }).tap();
+	await page.getByRole('list', { name: 'Earlier versions' }).getByRole('listitem').first().waitFor();
+	await accessible(page, 'earlier versions on a phone');
+	await page.getByRole('list', { name: 'Earlier versions' }).scrollIntoViewIfNeeded();
+	await shot(page, 'versions-phone', false);
+}
+
+/** An uploader restores, and removes nothing for good. */
+async function uploader() {
+	const page = await open({ user: 'carla', route: '#/items/file/content?item=note.txt' });
+	await item(page, 'note.txt').getByRole('button', { name: 'Delete' }).click();
+	await dialog(page, 'Delete “note.txt”?').getByRole('button', { name: 'Delete' }).click();
+	await closed(page);
+	await page.getByRole('link', { name: 'Trash', exact: true }).click();
+	await rows(page).getByRole('link').click();
+	await dialog(page, 'note.txt').locator('pre').getByText('first').waitFor();
+	assert.equal(await page.getByRole('button', { name: 'Delete for good' }).count(), 0);
+	assert.equal(await page.getByRole('button', { name: 'Empty the trash' }).count(), 0);
+	await accessible(page, 'the trash of an uploader');
+	await shot(page, 'uploader', false);
+	await dialog(page, 'note.txt').getByRole('button', { name: 'Restore' }).click();
+	await page.getByRole('heading', { name: 'The trash is empty' }).waitFor();
+	assert.equal(await status('note.txt', 'content', 'file'), 200);
+}
