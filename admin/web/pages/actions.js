@@ -79,7 +79,7 @@ async function deleteItems(alias, items, list) {
 			error && h('p', { class: 'trouble' }, explained(error)), failureList(failed));
 	}
 	list.regainFocus();
-	if (failed.length === 0 && !error || kept.length > 0) told(alias, text, kept, list);
+	if (failed.length === 0 && !error || kept.length > 0) told(alias, text, kept);
 }
 
 /**

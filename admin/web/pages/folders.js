@@ -108,15 +108,13 @@ export async function deleteFolder({ alias, folder }, name, list) {
 	});
 	if (!left && !error) {
 		list.removeFolder(name);
-		toldOfFolder(alias, `The folder ${name} is deleted, with ${plural(done, 'item')}.`, { path, began },
-			list);
+		toldOfFolder(alias, `The folder ${name} is deleted, with ${plural(done, 'item')}.`, { path, began });
 	} else {
 		await showResult(`The folder ${name} is not deleted`,
 			h('p', null, `${plural(done, 'item')} deleted.`, stopped && ' You have stopped it.'),
 			error && h('p', { class: 'trouble' }, explained(error)));
 		list.load();
 		if (done > 0)
-			toldOfFolder(alias, `${plural(done, 'item')} of the folder ${name} deleted.`, { path, began },
-				list);
+			toldOfFolder(alias, `${plural(done, 'item')} of the folder ${name} deleted.`, { path, began });
 	}
 }

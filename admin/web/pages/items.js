@@ -269,7 +269,7 @@ const itemOptions = (alias, list, follow) => ({
 	shown: follow,
 	deleted: (filename, id) => {
 		list.remove(filename);
-		told(alias, `${filename} is deleted.`, id ? [{ id, filename }] : [], list);
+		told(alias, `${filename} is deleted.`, id ? [{ id, filename }] : []);
 	},
 	added: () => list.load(),
 	renamed: list.renamed,

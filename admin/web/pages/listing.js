@@ -402,6 +402,7 @@ export function listing(scope, source, view, selection, on, signal) {
 		if (state.items.length > 0 && !signal.aborted)
 			history.replaceState({ ...history.state, list: position(focused ?? undefined) }, '');
 	}
+	addEventListener('undone', () => load(position()), { signal });
 	document.addEventListener('scrollend', () => keepPosition(), { signal });
 	element.addEventListener('focusout', ({ target }) => keepPosition(target));
 

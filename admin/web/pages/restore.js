@@ -32,11 +32,10 @@ export function backFor(alias, count) {
  * @param {Alias} alias
  * @param {string} text
  * @param {KeptName[]} kept
- * @param {Listing} list
  */
-export function told(alias, text, kept, list) {
+export function told(alias, text, kept) {
 	if (kept.length === 0 || !may('restore')) announce(text);
-	else offerUndo(text, () => undo(alias, kept, list));
+	else offerUndo(text, () => undo(alias, kept));
 }
 
 /**
@@ -44,18 +43,18 @@ export function told(alias, text, kept, list) {
  * @param {Alias} alias
  * @param {string} text
  * @param {{path: string, began: string}} folder
- * @param {Listing} list
  */
-export function toldOfFolder(alias, text, { path, began }, list) {
+export function toldOfFolder(alias, text, { path, began }) {
 	if (!began || !hasTrash(alias)) {
 		announce(text);
 		return;
 	}
 	offerUndo(text, async () => {
+		announce('Looking in the trash …');
 		try {
 			const kept = await removedSince(began, (cursor) =>
 				get(['items', alias.kind, alias.name], { trash: '1', folder: path, limit: perPage, cursor }));
-			await undo(alias, kept, list);
+			await undo(alias, kept);
 		} catch (error) {
 			showError('Nothing was brought back', error);
 		}
@@ -63,14 +62,13 @@ export function toldOfFolder(alias, text, { path, began }, list) {
 }
 
 /**
- * Brings items back that were deleted from a list.
+ * Brings deleted items back. The list that is shown by now is loaded anew.
  * @param {Alias} alias
  * @param {KeptName[]} kept
- * @param {Listing} list
  */
-async function undo(alias, kept, list) {
+async function undo(alias, kept) {
 	await bringBack(alias, kept);
-	if (list.element.isConnected) await list.load();
+	dispatchEvent(new Event('undone'));
 }
 
 /**

@@ -53,9 +53,12 @@ const head = (alias, aliases, search, action) => [
 
 /** @param {Alias} alias */
 const off = ({ name }) =>
-	empty('trash', `“${name}” has no trash`, mayAct()
-		? 'What is deleted here is gone. `trash 14d` in the alias keeps it for 14 days.'
-		: 'What is deleted here is gone. The administrator can change that.');
+	mayAct()
+		? empty('trash', `“${name}” has no trash`,
+			'What is deleted here is gone. `trash 14d` in the alias keeps it for 14 days.',
+			h('a', { class: 'button', href: '#/aliases' }, 'Aliases'))
+		: empty('trash', `“${name}” has no trash`,
+			'What is deleted here is gone. The administrator can change that.');
 
 /**
  * @param {Scope} scope
