@@ -37,6 +37,8 @@ type step struct {
 	staged *staged // nil for an object that is removed
 	mode   storagedrivers.Mode
 	match  string // the ETag of the only object that it may change; empty for any
+	keeps  bool   // the object that the next change removes or replaces
+	missed bool   // another process was faster to remove or replace the object
 	done   bool
 }
 
@@ -83,7 +85,7 @@ func (f *folder) plan(changes []storagedrivers.Change) (*commit, error) {
 			return nil, &storagedrivers.CommitError{Index: i, Err: err}
 		}
 		if s != nil {
-			s.index = i
+			s.index, s.keeps = i, change.Keeps
 			c.steps = append(c.steps, s)
 		}
 	}
@@ -309,11 +311,34 @@ func (c *commit) several() error {
 	if err == nil {
 		err = c.nameDurably(others)
 	}
-	if err != nil {
+	if err == nil {
+		err = c.dropKept()
+	}
+	if err != nil && !errors.Is(err, storagedrivers.ErrChanged) {
 		return c.leave(err)
 	}
 	c.removeRecord() // one that reappears finds none of the old objects, and changes nothing
-	return nil
+	return err
+}
+
+// dropKept removes what is kept of objects that this commit was to remove, and that another process
+// has removed or replaced since the commit was decided. Then it returns ErrChanged: the other one
+// keeps them too.
+func (c *commit) dropKept() (changed error) {
+	for i, s := range c.steps {
+		if !s.missed || i == 0 || !c.steps[i-1].keeps {
+			continue
+		}
+		kept := c.steps[i-1].intent
+		if _, err := c.recovery().takeAway(kept); err != nil {
+			return err
+		}
+		if err := c.folder.syncFolders([]intent{kept}); err != nil {
+			return err
+		}
+		changed = &storagedrivers.CommitError{Index: s.index, Err: storagedrivers.ErrChanged}
+	}
+	return changed
 }
 
 // prepare writes the record and makes it and all bytes durable, in one wait. The object of a
@@ -329,7 +354,9 @@ func (c *commit) prepare() error {
 		var err error
 		if s.Do == replace {
 			err = s.staged.nameTemp()
-			name = s.staged.temp
+			if name = s.staged.temp; err == nil { // which must not need space when the commit is decided
+				err = mapError(c.folder.root.Link(name, name+asideNew))
+			}
 		} else {
 			name, err = c.folder.scratchName()
 		}
@@ -394,7 +421,9 @@ func (c *commit) apply(steps []*step) error {
 		if s.Do == replace {
 			err = r.replace(s.intent)
 		} else {
-			err = r.takeAway(s.intent)
+			var taken bool
+			taken, err = r.takeAway(s.intent)
+			s.missed = !taken
 		}
 		if s.done = err == nil; err != nil {
 			failed = append(failed, fmt.Errorf("changing %q: %w", s.Key, mapError(err)))
@@ -473,6 +502,11 @@ func (c *commit) undo(index int, cause error) error {
 func (c *commit) undoNames() error {
 	var undone []intent
 	for _, s := range slices.Backward(c.steps) {
+		if s.Do == replace && s.Aside != "" {
+			if err := c.folder.root.Remove(c.folder.scratch.name + "/" + s.Aside + asideNew); ignoreMissing(err) != nil {
+				return err
+			}
+		}
 		if s.Do != create || !s.done {
 			continue
 		}
@@ -487,7 +521,7 @@ func (c *commit) undoNames() error {
 			}
 			s.Aside = path.Base(name)
 		}
-		if err := c.recovery().takeAway(s.intent); err != nil {
+		if _, err := c.recovery().takeAway(s.intent); err != nil {
 			return err
 		}
 		undone = append(undone, s.intent)

@@ -200,7 +200,7 @@ func (r *recovery) apply(state string, intents []intent) (failed error) {
 		var err error
 		switch {
 		case one.Do == create && state == recordOpen, one.Do == remove && state == recordDecided:
-			err = r.takeAway(one)
+			_, err = r.takeAway(one)
 		case one.Do == replace && state == recordDecided:
 			there, statErr := r.folder.root.Lstat(one.Key)
 			if statErr == nil && etag(there) == one.Old {
@@ -232,41 +232,42 @@ func (r *recovery) replace(one intent) error {
 	return err
 }
 
-// takeAway removes an object, unless another process has replaced it. It checks the object once
-// more when that has lost its name.
-func (r *recovery) takeAway(one intent) error {
-	if err := r.returnAside(one); err != nil { // an earlier attempt may have moved another one
-		return err
+// takeAway removes an object, and reports whether it did: another process may have removed or
+// replaced it. It checks the object once more when that has lost its name.
+func (r *recovery) takeAway(one intent) (taken bool, err error) {
+	if taken, err = r.returnAside(one); err != nil { // an earlier attempt may have moved another one
+		return false, err
 	}
-	there, err := r.folder.root.Lstat(one.Key)
+	there, err := r.folder.root.Lstat(one.Key) // after a power failure an object may have both names
 	if err != nil || etag(there) != one.ETag {
-		return ignoreMissing(err)
+		return taken, ignoreMissing(err)
 	}
-	if err := r.folder.root.Rename(one.Key, r.scratch+"/"+one.Aside+asideNew); err != nil {
-		return err
+	if err = r.folder.root.Rename(one.Key, r.scratch+"/"+one.Aside+asideNew); err != nil {
+		return taken, ignoreMissing(err)
 	}
 	r.folder.mark("taken away")
 	return r.returnAside(one)
 }
 
-// returnAside removes the aside name of an object that is removed. An object of another process
-// gets its name back, and so does a folder with such objects.
-func (r *recovery) returnAside(one intent) error {
+// returnAside removes the aside name of an object that is removed, and reports whether there was
+// one. An object of another process gets its name back, and so does a folder with such objects.
+func (r *recovery) returnAside(one intent) (removed bool, err error) {
 	aside := r.scratch + "/" + one.Aside + asideNew
 	moved, err := r.folder.root.Lstat(aside)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return false, nil
 	}
 	if err == nil && moved.IsDir() {
-		return r.folder.root.Rename(aside, one.Key)
+		return false, r.folder.root.Rename(aside, one.Key)
 	}
-	if err == nil && etag(moved) != one.ETag {
+	own := err == nil && etag(moved) == one.ETag
+	if err == nil && !own {
 		err = r.giveBack(aside, one.Key)
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
-	return r.folder.root.Remove(aside)
+	return own, r.folder.root.Remove(aside)
 }
 
 // giveBack links an object to its name again, unless another one has it. The folder of the name may

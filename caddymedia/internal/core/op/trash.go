@@ -181,12 +181,32 @@ func (p *Permit) Purge(ctx context.Context, alias *item.Alias, ids []string) ([]
 		})
 	}
 	_ = group.Wait() // failures has the errors
+	p.purgeDoubles(ctx, alias, ids, failures)
 	for _, failure := range failures {
 		if failure != nil {
 			p.leaveOpen(ctx, failure)
 		}
 	}
 	return failures, nil
+}
+
+// purgeDoubles removes the other entries of the generations that were purged. If it cannot, all of
+// them count as left.
+func (p *Permit) purgeDoubles(ctx context.Context, alias *item.Alias, ids []string, failures []*item.Failure) {
+	var purged []item.Kept
+	for i, id := range ids {
+		if kept, ok := item.KeptOf(id); ok && failures[i] == nil {
+			purged = append(purged, kept)
+		}
+	}
+	err := p.Service.PurgeDoubles(ctx, alias, purged, p.Actor)
+	if err == nil {
+		return
+	}
+	failure := item.OperationFailure("remove the item", err)
+	for i := range failures {
+		failures[i] = cmp.Or(failures[i], failure)
+	}
 }
 
 // beginPurge is begin for a request that removes entries.

@@ -74,6 +74,7 @@ func (s *Service) listTrash(ctx context.Context, q TrashQuery, slice int) (Trash
 			return TrashPage{}, ErrCursor
 		}
 		w.after = &after
+		w.seen[generationOf(after)] = true // its double may be the next entry
 	}
 	bounded := ctx
 	if q.MaxTime > 0 {
@@ -257,13 +258,16 @@ func (w *trashWalk) visit(info storagedrivers.Info) error {
 	}
 	w.examined++
 	w.last = kept.Head()
-	generation := fmt.Sprint(kept.Generation, kept.Stored.UnixMicro(), "/", kept.Filename)
+	generation := generationOf(kept)
 	if w.selects(kept) && (!w.seen[generation] || !w.hidesDoubles()) {
 		w.seen[generation] = true
 		w.page.Entries = append(w.page.Entries, InTrash{Kept: kept, Size: info.Size})
 	}
 	return nil
 }
+
+// generationOf identifies the generation of an entry.
+func generationOf(kept item.Kept) string { return fmt.Sprint(kept.Generation, kept.Stored.UnixMicro()) }
 
 // isEarlier reports whether an entry belongs to an earlier page.
 func (w *trashWalk) isEarlier(kept item.Kept) bool {
@@ -439,6 +443,42 @@ func (s *Service) Purge(ctx context.Context, alias *item.Alias, kept item.Kept, 
 	delete(u.trash[alias.TrashLocation()], kept.Removed.Truncate(time.Hour))
 	u.mu.Unlock()
 	return s.Uploader().Purge(ctx, alias, kept, actor)
+}
+
+// PurgeDoubles removes all other entries of the generations of purged ones, which no list shows: a
+// crash, or two deletions at the same time, may leave them where a commit is not one for several
+// objects. It looks through the whole trash.
+func (s *Service) PurgeDoubles(ctx context.Context, alias *item.Alias, purged []item.Kept, actor item.Actor) error {
+	if len(purged) == 0 || alias.Storage.Features().Together == storagedrivers.Atomic {
+		return nil
+	}
+	generations := map[string]bool{}
+	for _, kept := range purged {
+		generations[generationOf(kept)] = true
+	}
+	work := guard.NewGroup(trashWorkers)
+	query := TrashQuery{Alias: alias, All: true, Limit: sliceLength}
+	for {
+		page, err := s.ListTrash(ctx, query)
+		if err != nil {
+			return errors.Join(err, work.Wait())
+		}
+		for _, entry := range page.Entries {
+			if generations[generationOf(entry.Kept)] {
+				work.Go(func() error { return ignoreMissing(s.Purge(ctx, alias, entry.Kept, actor)) })
+			}
+		}
+		if query.Cursor = page.Next; query.Cursor == "" {
+			return work.Wait()
+		}
+	}
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // clockDifference is the most by which the clock of another process may differ that still removes

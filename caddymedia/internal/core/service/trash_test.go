@@ -143,6 +143,49 @@ func TestListTrashOnce(t *testing.T) {
 	}
 }
 
+// TestListTrashOncePaged: so it is if a page ends between the two entries.
+func TestListTrashOncePaged(t *testing.T) {
+	t.Parallel()
+	s, alias, driver := trashed(t)
+	old := storagedrivers.Info{Key: alias.Key("a.jpg"), ModTime: s.now().Add(-time.Hour), ETag: "x"}
+	for i := range 2 {
+		key := alias.TrashKey(alias.NewKept(old, s.now().Add(-time.Duration(i)*time.Millisecond)))
+		if _, err := driver.Put(t.Context(), key, strings.NewReader("x"), storagedrivers.PutOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if names := s.trashPages(t, TrashQuery{Alias: alias, Limit: 1}, 100); !slices.Equal(names, []string{"a.jpg"}) {
+		t.Errorf("listed are %q", names)
+	}
+}
+
+// TestPurgeDoubles: all entries of a generation are purged, and none of another one.
+func TestPurgeDoubles(t *testing.T) {
+	t.Parallel()
+	s, alias, driver := trashed(t)
+	now := s.now()
+	old := storagedrivers.Info{Key: alias.Key("a.jpg"), ModTime: now.Add(-time.Hour), ETag: "x"}
+	other, later := old, old
+	other.ETag, later.ModTime = "y", now.Add(-time.Minute)
+	kept := map[string]storagedrivers.Info{}
+	var purged item.Kept
+	for i, info := range []storagedrivers.Info{old, other, later, old} {
+		purged = alias.NewKept(info, now.Add(-time.Duration(i)*30*time.Minute))
+		kept[alias.TrashKey(purged)] = info
+		if _, err := driver.Put(t.Context(), alias.TrashKey(purged), strings.NewReader("x"), storagedrivers.PutOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.PurgeDoubles(t.Context(), alias, []item.Kept{purged}, item.Actor{}); err != nil {
+		t.Fatal(err)
+	}
+	for key, info := range kept {
+		if _, err := driver.Stat(t.Context(), key); (err == nil) != (info != old) {
+			t.Errorf("%s stays: %t", key, err == nil)
+		}
+	}
+}
+
 // TestSweepTrash: what has ended is removed, and nothing else.
 func TestSweepTrash(t *testing.T) {
 	t.Parallel()

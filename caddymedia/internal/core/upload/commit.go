@@ -6,6 +6,7 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -102,6 +103,9 @@ func (b *batch) findSame(ctx context.Context) error {
 	same := false
 	if err == nil {
 		same, err = b.sameBytes(ctx, up, info)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // so it was while it was read
 	}
 	if err != nil {
 		return up.storageFailure(err)
@@ -244,6 +248,9 @@ func (b *batch) look(ctx context.Context) (pending []*object, failed error) {
 func (b *batch) replaces(ctx context.Context, o *object, there storagedrivers.Info) error {
 	if b.same && there.Key != "" {
 		same, err := b.sameBytes(ctx, o.received, there)
+		if errors.Is(err, fs.ErrNotExist) {
+			return storagedrivers.ErrChanged
+		}
 		if err != nil {
 			return err
 		}

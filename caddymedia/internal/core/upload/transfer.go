@@ -334,7 +334,7 @@ func (t *transferring) reportSource(ctx context.Context) item.Failures {
 	}
 	copied := *item.StorageFailure(t.unremoved) // others may have the failure too
 	failure := &copied
-	if failure.Reason != item.Unavailable {
+	if failure.Reason != item.Unavailable && failure.Reason != item.NoSpace { // the trash needs some
 		failure.Reason = item.StorageFailed
 	}
 	failure.Filename, failure.Message = t.Filename, "the item is stored under its new name, but the storage could not remove the old one"

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/storagedrivers"
 )
 
 // withTrash returns a site whose aliases have trash, and the ID of a deleted item of the alias one,
@@ -104,6 +105,39 @@ func TestFolderInTrash(t *testing.T) {
 	for _, entry := range list.Result {
 		if isEarlier := entry.Removed.Before(deleted.Began); isEarlier != (entry.ID == earlier) {
 			t.Errorf("%s was removed before the deletion began at %v: %t", entry.ID, deleted.Began, isEarlier)
+		}
+	}
+}
+
+// TestRestoreBesideDeletion: the item that has the name is deleted while it is compared with the
+// entry. Then the entry is restored.
+func TestRestoreBesideDeletion(t *testing.T) {
+	t.Parallel()
+	for _, alias := range []string{"one", "replacing"} {
+		s, _ := withTrash(t)
+		key := "file/" + alias + "/b.txt"
+		s.Put(t, key, "earlier")
+		httpCase{Method: http.MethodDelete, Target: itemsPath + key, Header: bearer, Status: 200}.Check(t, s)
+		_, id, _ := strings.Cut(strings.TrimPrefix(s.Keys(t, "file/"+alias+"@trash/")[0], "file/"+alias+"@trash/"), "/")
+		for _, entry := range s.Keys(t, "file/"+alias+"@trash/") {
+			if strings.HasSuffix(entry, "/b.txt") && !strings.Contains(entry, "/sub/") {
+				_, id, _ = strings.Cut(strings.TrimPrefix(entry, "file/"+alias+"@trash/"), "/")
+			}
+		}
+		s.Put(t, key, "earlier")
+		s.Driver.Fail = func(op, name string) error {
+			if op != "open" || name != key {
+				return nil
+			}
+			s.Driver.Fail = nil
+			return s.Driver.Delete(t.Context(), key, storagedrivers.DeleteOptions{})
+		}
+		httpCase{
+			Method: http.MethodPost, Target: itemsPath + "file/" + alias, Header: urlencoded + bearer, Body: "action=restore&id=" + id,
+			Status: 200, Has: `"restored":true`,
+		}.Check(t, s)
+		if got, _ := s.Stored(t, key); got != "earlier" {
+			t.Errorf("%s: stored is %q", alias, got)
 		}
 	}
 }
