@@ -11,8 +11,8 @@
 // deletes objects under keys. Begin with the package memory, which is the shortest driver, and with
 // the suite in drivertest, which every driver passes. The suite tests the rules in the comments
 // here, and no others. [Stager], [Linker], [Renamer], [Appender], [Presigner], [Sweeper] and
-// [SpaceReporter] are optional for a Driver, [Limited] and [HostKeyer] for a Config. [Features] say which options a
-// driver heeds.
+// [SpaceReporter] are optional for a Driver, [Limited] and [HostKeyer] for a Config. [Features] say
+// which options a driver heeds.
 package storagedrivers
 
 import (
@@ -117,11 +117,12 @@ type Linker interface {
 // A Renamer is a [Driver] without Copies that can give an object another key without moving its
 // bytes.
 type Renamer interface {
-	// Rename gives source, the Info of an object of this driver, the key to, and takes it away from its
-	// own. The object keeps its ModTime, and what reads it goes on. A key to that exists is fs.ErrExist,
-	// as far as the driver finds out. If source is missing or is another generation by now, the error is
-	// [ErrChanged]. If the backend refuses to rename it, the error is [errors.ErrUnsupported]; after
-	// either of these errors nothing has changed. Rename may be called again after ErrUnavailable.
+	// Rename gives source, the Info of an object of this driver, the key to, and takes it away from
+	// its own. The object keeps its ModTime, and what reads it goes on. A key to that exists is
+	// fs.ErrExist, as far as the driver finds out. If source is missing or is another generation by
+	// now, the error is [ErrChanged]. If the backend refuses to rename it, the error is
+	// [errors.ErrUnsupported]; after either of these errors nothing has changed. Rename may be called
+	// again after ErrUnavailable.
 	Rename(ctx context.Context, source Info, to string) error
 }
 

@@ -40,9 +40,9 @@ type AliasOptions struct {
 	Trash string `json:"trash,omitempty" option:"common" example:"14d"`
 
 	// How long after they were stored items are to be had, from `1m` to `3650d`, or `off`. Then they
-	// answer 410, and are removed within an hour, into the trash where there is one. A replaced, moved,
-	// copied or restored item begins anew. With `redirect public` the storage serves the items, and
-	// does not know their end. Default: `off`.
+	// answer 410, and are removed within an hour, into the trash where there is one. A replaced,
+	// moved, copied or restored item begins anew. With `redirect public` the storage serves the items,
+	// and does not know their end. Default: `off`.
 	Expires string `json:"expires,omitempty" example:"90d"`
 
 	// The start of the public addresses of this alias. Without it, a panel on a host of its own shows

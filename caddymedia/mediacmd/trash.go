@@ -268,7 +268,7 @@ func (w *trashing) remove(ctx context.Context, alias *item.Alias, entry service.
 	case failure == nil:
 		return w.add(alias, entry, nil)
 	case failure.Reason == item.Missing, ctx.Err() != nil:
-		return nil
+		return nil //nolint:nilerr // another process was faster, or the command is interrupted
 	}
 	return w.add(alias, entry, failure)
 }

@@ -132,8 +132,8 @@ func (f *flusher) forget(name string) {
 	delete(f.known, name)
 }
 
-// setDurable records that the names of folders are on the disk. Meanwhile they may have been removed
-// and made again.
+// setDurable records that the names of folders are on the disk. Meanwhile they may have been
+// removed and made again.
 func (f *flusher) setDurable(names []string, forgotten int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -340,8 +340,8 @@ func TestSweepCommandResumable(t *testing.T) {
 	}
 }
 
-// TestTrashCommands: a command restores what the running Caddy has deleted, with the variant and the
-// eager rendition, and Caddy serves it. Another one shows and empties the trash.
+// TestTrashCommands: a command restores what the running Caddy has deleted, with the variant and
+// the eager rendition, and Caddy serves it. Another one shows and empties the trash.
 func TestTrashCommands(t *testing.T) {
 	t.Parallel()
 	c := site.NewChild(t)
@@ -368,7 +368,7 @@ func TestTrashCommands(t *testing.T) {
 		if code != 0 || !strings.HasPrefix(out, "restored  1 items") || messages != "" {
 			t.Errorf("exit code %d with %q and %q", code, out, messages)
 		}
-		if got := client.FetchURL(t, address); got.Status != http.StatusOK || string(got.Body) != photo {
+		if got := client.FetchURL(t, address); got.Status != http.StatusOK || got.Body != photo {
 			t.Errorf("the restored item: %d", got.Status)
 		}
 		if files := site.FilesBelow(t, c.Root); len(files) != before+1 { // and the entry in the trash

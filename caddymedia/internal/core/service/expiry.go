@@ -30,8 +30,8 @@ func (s *Service) expiring() func(context.Context, *item.Alias) error {
 }
 
 // SweepExpired removes the items of an alias that have expired, and keeps them in the trash where
-// there is one. It returns when to do so again at the earliest. What cannot be removed does not stop
-// the rest.
+// there is one. It returns when to do so again at the earliest. What cannot be removed does not
+// stop the rest.
 func (s *Service) SweepExpired(ctx context.Context, alias *item.Alias) (next time.Time, err error) {
 	next = s.now().Add(maxExpiryWait)
 	work := guard.NewGroup(trashWorkers)

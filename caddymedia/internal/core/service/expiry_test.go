@@ -96,7 +96,8 @@ func TestSweepExpired(t *testing.T) {
 	}
 }
 
-// TestSweepExpiredGoesOn: an item that cannot be removed does not keep the rest, and is tried again.
+// TestSweepExpiredGoesOn: an item that cannot be removed does not keep the rest, and is tried
+// again.
 func TestSweepExpiredGoesOn(t *testing.T) {
 	t.Parallel()
 	e := newExpiring(t)

@@ -348,9 +348,9 @@ func (s *Service) sweepAlias(ctx context.Context, alias *item.Alias, what string
 	}
 }
 
-// SweepTrash removes what has ended from the trash of an alias, and tells the observer what is left.
-// It asks the storage once, and for each hour whose entries may have changed since the last time.
-// What cannot be removed does not stop the rest.
+// SweepTrash removes what has ended from the trash of an alias, and tells the observer what is
+// left. It asks the storage once, and for each hour whose entries may have changed since the last
+// time. What cannot be removed does not stop the rest.
 func (s *Service) SweepTrash(ctx context.Context, alias *item.Alias) error {
 	var left error
 	known, counts := s.process.usages.trashOf(alias), trashCounts{}
@@ -422,8 +422,8 @@ func (u *usages) trashOf(alias *item.Alias) trashCounts {
 	return maps.Clone(u.trash[alias.TrashLocation()])
 }
 
-// setTrash sets what the trash of an alias holds. Of an hour that was known before the sweep, and is
-// not any more, an entry was purged meanwhile.
+// setTrash sets what the trash of an alias holds. Of an hour that was known before the sweep, and
+// is not any more, an entry was purged meanwhile.
 func (u *usages) setTrash(alias *item.Alias, before, counts trashCounts) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -435,8 +435,8 @@ func (u *usages) setTrash(alias *item.Alias, before, counts trashCounts) {
 	u.trash[alias.TrashLocation()] = counts
 }
 
-// Purge removes an entry from the trash, see [upload.Uploader.Purge]. The next sweep counts its hour
-// again.
+// Purge removes an entry from the trash, see [upload.Uploader.Purge]. The next sweep counts its
+// hour again.
 func (s *Service) Purge(ctx context.Context, alias *item.Alias, kept item.Kept, actor item.Actor) error {
 	u := s.process.usages
 	u.mu.Lock()

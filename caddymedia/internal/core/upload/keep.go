@@ -13,8 +13,8 @@ import (
 // errUnkeepable is the failure of an item that was stored before its alias had a trash.
 var errUnkeepable = item.Failf(item.Conflict, "the name of the item is too long for the trash: purge the item")
 
-// mayKeep returns an error if an alias with trash cannot keep a generation that is replaced, or with
-// goes removed.
+// mayKeep returns an error if an alias with trash cannot keep a generation that is replaced, or
+// with goes removed.
 func mayKeep(a *item.Alias, old storagedrivers.Info, goes bool) error {
 	switch {
 	case a.Trash == 0:
@@ -27,8 +27,9 @@ func mayKeep(a *item.Alias, old storagedrivers.Info, goes bool) error {
 	return nil
 }
 
-// keep stages an item of an alias that is about to be replaced, or with goes removed. It returns the change
-// that keeps it in the trash, whose Staged the caller must close, and the ID of the entry.
+// keep stages an item of an alias that is about to be replaced, or with goes removed. It returns
+// the change that keeps it in the trash, whose Staged the caller must close, and the ID of the
+// entry.
 func keep(ctx context.Context, a *item.Alias, old storagedrivers.Info, goes bool, now time.Time) (change storagedrivers.Change, id string, err error) {
 	if err := mayKeep(a, old, goes); err != nil {
 		return change, "", err

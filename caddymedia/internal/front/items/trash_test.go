@@ -79,8 +79,8 @@ func TestTrashServed(t *testing.T) {
 	}
 }
 
-// TestFolderInTrash: the entries of a deleted folder are those that are not older than the beginning
-// of its deletion, which a repeated request has too.
+// TestFolderInTrash: the entries of a deleted folder are those that are not older than the
+// beginning of its deletion, which a repeated request has too.
 func TestFolderInTrash(t *testing.T) {
 	t.Parallel()
 	s, earlier := withTrash(t)

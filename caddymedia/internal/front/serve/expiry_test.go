@@ -10,8 +10,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// expiring returns a site with items of an hour in the image alias sized, also private as secret, and
-// in the file alias away, which redirects. They were stored 50 minutes ago.
+// expiring returns a site with items of an hour in the image alias sized, also private as secret,
+// and in the file alias away, which redirects. They were stored 50 minutes ago.
 func expiring(t *testing.T) *site {
 	t.Helper()
 	driver := memory.New()
@@ -44,8 +44,8 @@ var expiringTargets = map[string]string{
 }
 
 // TestExpired: an item, its variant and its renditions are served until the end of the item, and no
-// cache keeps them longer. From its end on they are gone, although the storage has them, and nothing
-// is made of them.
+// cache keeps them longer. From its end on they are gone, although the storage has them, and
+// nothing is made of them.
 func TestExpired(t *testing.T) {
 	t.Parallel()
 	s := expiring(t)

@@ -257,8 +257,8 @@ func (u *uploadRequest) admit(p *caller.Permit, r *http.Request) (boundary strin
 	return "", nil
 }
 
-// purgeRefusal returns the refusal of a caller that wants what is replaced kept in no trash, and may
-// not; nil for others.
+// purgeRefusal returns the refusal of a caller that wants what is replaced kept in no trash, and
+// may not; nil for others.
 func purgeRefusal(p *caller.Permit, query url.Values) *caller.Refusal {
 	purge, problem := caller.Purges(query)
 	switch {

@@ -30,8 +30,8 @@ func (a *Alias) HasExpired(info storagedrivers.Info, now time.Time) bool {
 	return ends && rest <= 0
 }
 
-// StatPresent returns a stored item. The error is fs.ErrNotExist if there is none, [ErrExpired] if it
-// has ended, or that of the storage.
+// StatPresent returns a stored item. The error is fs.ErrNotExist if there is none, [ErrExpired] if
+// it has ended, or that of the storage.
 func (a *Alias) StatPresent(ctx context.Context, filename string, now time.Time) (storagedrivers.Info, error) {
 	info, err := a.Storage.Stat(ctx, a.Key(filename))
 	if err == nil && a.HasExpired(info, now) {
