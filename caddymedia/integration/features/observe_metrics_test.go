@@ -77,8 +77,10 @@ func TestMetricsMove(t *testing.T) {
 		Site: site.PanelBlock, Global: "admin " + servers.FreeAddress(t),
 	})
 	names, before := registered(t), scrape(t, p)
-	// A sweep sets those of unfinished uploads, only twice a minute.
-	still := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return strings.HasPrefix(name, "caddy_media_unfinished_") })
+	// Sweeps set those of unfinished uploads and of the trash, which they begin twice a minute at most.
+	still := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return strings.HasPrefix(name, "caddy_media_unfinished_") || strings.HasPrefix(name, "caddy_media_trash_")
+	})
 	defer func() {
 		if len(still) > 0 {
 			t.Errorf("these do not move: %q", still)

@@ -167,9 +167,11 @@ func (s *Server) serve(
 	if object != nil {
 		defer object.Close()
 	}
-	if rest, ends := alias.Rest(found, running.Uploader().Now()); ends && rest <= 0 {
-		return item.ErrExpired
-	} else if ends {
+	if alias.Expires > 0 {
+		rest, ends := alias.Rest(found, running.Uploader().Now())
+		if ends && rest <= 0 {
+			return item.ErrExpired
+		}
 		wanted.rest = rest
 	}
 	if err != nil {
