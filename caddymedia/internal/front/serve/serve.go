@@ -211,8 +211,8 @@ func (s *Server) elsewhere(
 		return false, nil
 	}
 	lifetime := wanted.redirectLifetime()
-	if lifetime < time.Second {
-		return false, nil // the address has just expired
+	if lifetime < time.Second && (wanted.signed != nil || wanted.rest > 0) {
+		return false, nil // the address, or the item, has just expired
 	}
 	address, err := location(ctx, wanted, info, lifetime)
 	if errors.Is(err, errors.ErrUnsupported) {
