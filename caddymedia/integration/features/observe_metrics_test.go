@@ -77,7 +77,7 @@ func TestMetricsMove(t *testing.T) {
 		Site: site.PanelBlock, Global: "admin " + servers.FreeAddress(t),
 	})
 	names, before := registered(t), scrape(t, p)
-	// Sweeps set those of unfinished uploads and of the trash, which they begin twice a minute at most.
+	// Sweeps set those of unfinished uploads and of the trash, twice a minute at most.
 	still := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		return strings.HasPrefix(name, "caddy_media_unfinished_") || strings.HasPrefix(name, "caddy_media_trash_")
 	})
