@@ -195,7 +195,7 @@ async function moved(page) {
 async function looks() {
 	const none = { objects: 0, bytes: 0 };
 	const alias = (name, objects, more) => ({
-		kind: 'img', name, items: { objects, bytes: objects * 54_321 }, variants: none, renditions: none, at_least: false,
+		kind: 'img', name, items: { objects, bytes: objects * 54_321 }, variants: none, renditions: none, trash: none, at_least: false,
 		counted: new Date(Date.now() - 12 * 60_000).toISOString(), state: 'idle', so_far: 0, message: '', detail: '', ...more,
 	});
 	const usage = {
@@ -205,7 +205,7 @@ async function looks() {
 				name: 'default', driver_title: 'Local folder', driver_icon: 'disk', free: 4e10, total: 5e11,
 				unfinished: { objects: 2, bytes: 123_456_789 },
 				aliases: [
-					alias('content', 1_234_567, { variants: { objects: 1_200_000, bytes: 4e10 }, renditions: { objects: 42, bytes: 123_456 }, state: 'counting', so_far: 1_357_000 }),
+					alias('content', 1_234_567, { variants: { objects: 1_200_000, bytes: 4e10 }, renditions: { objects: 42, bytes: 123_456 }, trash: { objects: 1_234, bytes: 5e9 }, state: 'counting', so_far: 1_357_000 }),
 					alias('a-rather-long-name-of-an-alias-that-nobody-would-type', 2_000_000, { at_least: true, state: 'waiting' }),
 					alias('fresh', 0, { counted: null, state: 'waiting' }),
 				],
