@@ -118,7 +118,7 @@ type Linker interface {
 // bytes.
 type Renamer interface {
 	// Rename gives source, the Info of an object of this driver, the key to, and takes it away from
-	// its own. The object keeps its ModTime, and what reads it goes on. A key to that exists is
+	// its own. The object keeps its ModTime, and its readers go on. A key to that exists is
 	// fs.ErrExist, as far as the driver finds out. If source is missing or is another generation by
 	// now, the error is [ErrChanged]. If the backend refuses to rename it, the error is
 	// [errors.ErrUnsupported]; after either of these errors nothing has changed. Rename may be called

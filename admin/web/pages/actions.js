@@ -1,19 +1,21 @@
 // @ts-check
 // The actions on the selected items: delete, move, copy addresses, download.
-import { get, parse, post, route } from '../lib/api.js';
+import { get, parse, route } from '../lib/api.js';
 import { h, newId } from '../lib/dom.js';
 import { plural, size } from '../lib/format.js';
 import { absolute, nameOf, parts } from '../lib/links.js';
 import { eachOf, failureList, showResult, withProgress } from '../lib/progress.js';
+import { inSets, nameList } from '../lib/sets.js';
 import { may } from '../lib/state.js';
 import { announce, ask, busyWhile, confirm, copyField, explained, once, showError } from '../lib/ui.js';
 import { wideOnly } from './bar.js';
 import { moveItems } from './move.js';
 import { backFor, told } from './restore.js';
 
-const perRequest = 1000; // items that one request deletes or downloads
+const perRequest = 1000; // items that one request downloads
 const signedAtMost = 50; // each needs a request
-const shownNames = 5;
+/** @type {{key: 'filename', success: string, failure: string}} */
+const deletion = { key: 'filename', success: 'deleted', failure: 'It was not deleted.' };
 
 /**
  * The actions of the bar, and of the key Delete.
@@ -56,9 +58,7 @@ async function deleteItems(alias, items, list) {
 	const total = plural(items.length, 'item');
 	const only = items.length === 1 ? nameOf(items[0].filename) : '';
 	const question = [
-		h('ul', null, items.slice(0, shownNames).map(({ filename }) => h('li', null, filename)),
-			items.length > shownNames
-				&& h('li', null, `and ${(items.length - shownNames).toLocaleString('en')} more`)),
+		nameList(items),
 		h('p', null, items.length === 1
 			? 'Its other sizes are removed too, and its address no longer works.'
 			: 'Their other sizes are removed too, and their addresses no longer work.', ' ',
@@ -69,8 +69,10 @@ async function deleteItems(alias, items, list) {
 	const kept = [];
 	const { done, failed, error } = await withProgress(`Deleting ${total}`, items.length,
 		async (progress) => {
-			for (let i = 0; i < items.length && !progress.stopped(); i += perRequest)
-				kept.push(...await deleteSome(alias, items.slice(i, i + perRequest), list, progress));
+			for await (const deleted of inSets(alias, [['action', 'delete']], items, deletion, progress)) {
+				list.remove(...deleted.map(({ filename }) => filename));
+				for (const { trash: id, filename } of deleted) if (id) kept.push({ id, filename });
+			}
 		});
 	const text = done === items.length && only ? `${only} is deleted.` : `${plural(done, 'item')} deleted.`;
 	if (failed.length > 0 || error) {
@@ -80,27 +82,6 @@ async function deleteItems(alias, items, list) {
 	}
 	list.regainFocus();
 	if (failed.length === 0 && !error || kept.length > 0) told(alias, text, kept);
-}
-
-/**
- * Deletes items by one request. Returns those that the trash has.
- * @param {Alias} alias
- * @param {Item[]} items
- * @param {Listing} list
- * @param {Progress} progress
- */
-async function deleteSome(alias, items, list, progress) {
-	/** @type {[string, string][]} */
-	const fields = [['action', 'delete']];
-	for (const { filename } of items) fields.push(['filename', filename]);
-	/** @type {{result: {filename: string, deleted: boolean, trash?: string, message?: string}[]}} */
-	const { result } = await post(['items', alias.kind, alias.name], fields);
-	const deleted = result.filter((each) => each.deleted);
-	progress.done(deleted.length);
-	list.remove(...deleted.map(({ filename }) => filename));
-	for (const each of result)
-		if (!each.deleted) progress.fail(each.filename, each.message ?? 'It was not deleted.');
-	return deleted.filter(({ trash }) => trash).map(({ filename, trash: id = '' }) => ({ id, filename }));
 }
 
 /**

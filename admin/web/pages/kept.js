@@ -5,13 +5,14 @@ import { fill, h } from '../lib/dom.js';
 import { moment, plural, size, typeName } from '../lib/format.js';
 import { folderOf, nameOf, parts, previewOf } from '../lib/links.js';
 import { failureList, showResult, withProgress } from '../lib/progress.js';
+import { inSets, nameList } from '../lib/sets.js';
 import { may } from '../lib/state.js';
 import { announce, confirm, explained, facts, failed, once, openDialog, waiting } from '../lib/ui.js';
 import { preview } from './preview.js';
 import { bringBack } from './restore.js';
 
-const perRequest = 1000;
-const shownNames = 5;
+/** @type {{key: 'id', success: string, failure: string}} */
+const purging = { key: 'id', success: 'purged', failure: 'It was not deleted.' };
 
 /**
  * Opens and returns the dialog of an entry.
@@ -101,9 +102,7 @@ export async function purge(alias, entries, list) {
 	const total = plural(entries.length, 'item');
 	const what = entries.length === 1 ? `“${nameOf(entries[0].filename)}”` : total;
 	const question = [
-		h('ul', null, entries.slice(0, shownNames).map(({ filename }) => h('li', null, filename)),
-			entries.length > shownNames
-				&& h('li', null, `and ${(entries.length - shownNames).toLocaleString('en')} more`)),
+		nameList(entries),
 		h('p', null, `Nobody can have ${entries.length === 1 ? 'it' : 'them'} back.`),
 	];
 	if (!await confirm(`Delete ${what} for good?`, question, 'Delete for good')) return false;
@@ -111,8 +110,8 @@ export async function purge(alias, entries, list) {
 	const gone = [];
 	const { done, failed: failures, error } = await withProgress(`Deleting ${total} for good`, entries.length,
 		async (progress) => {
-			for (let i = 0; i < entries.length && !progress.stopped(); i += perRequest)
-				gone.push(...await purgeSome(alias, entries.slice(i, i + perRequest), progress));
+			for await (const purged of inSets(alias, [['action', 'purge']], entries, purging, progress))
+				gone.push(...purged.map(({ id }) => id));
 		});
 	list.remove(...gone);
 	const text = `${plural(done, 'item')} deleted for good.`;
@@ -123,26 +122,6 @@ export async function purge(alias, entries, list) {
 	} else announce(text);
 	list.regainFocus();
 	return gone.length > 0;
-}
-
-/**
- * Removes entries by one request. Returns the ids of those that are gone.
- * @param {Alias} alias
- * @param {KeptName[]} entries
- * @param {Progress} progress
- */
-async function purgeSome(alias, entries, progress) {
-	/** @type {[string, string][]} */
-	const fields = [['action', 'purge']];
-	for (const { id } of entries) fields.push(['id', id]);
-	/** @type {{result: {id: string, purged: boolean, message?: string}[]}} */
-	const { result } = await post(['items', alias.kind, alias.name], fields);
-	const names = new Map(entries.map(({ id, filename }) => [id, filename]));
-	const gone = result.filter(({ purged }) => purged);
-	progress.done(gone.length);
-	for (const { id, purged, message = 'It was not deleted.' } of result)
-		if (!purged) progress.fail(names.get(id) ?? id, message);
-	return gone.map(({ id }) => id);
 }
 
 /**

@@ -1,15 +1,17 @@
 // @ts-check
 // Brings back what is in the trash: after a deletion by Undo, and from the lists of the trash.
-import { get, post } from '../lib/api.js';
+import { get } from '../lib/api.js';
 import { h } from '../lib/dom.js';
 import { plural, span } from '../lib/format.js';
 import { nameOf } from '../lib/links.js';
 import { failureList, withProgress } from '../lib/progress.js';
+import { inSets } from '../lib/sets.js';
 import { may } from '../lib/state.js';
 import { announce, ask, explained, showError } from '../lib/ui.js';
 import { offerUndo } from '../lib/undo.js';
 
-const perRequest = 1000;
+/** @type {{key: 'id', success: string, failure: string}} */
+const restoring = { key: 'id', success: 'restored', failure: 'It was not restored.' };
 const perPage = 200;
 
 /** Whether this user may bring items of an alias back. @param {Alias} alias */
@@ -73,7 +75,7 @@ async function undo(alias, kept) {
 
 /**
  * The entries of the trash that were removed since a time, of each name the one that was removed
- * first: a later one is by somebody else. page returns a page of the trash, the newest entries first.
+ * first: a later removal is somebody else's. page returns a page of the trash, the newest entries first.
  * @param {string} began
  * @param {(cursor: string) => Promise<TrashPage>} page
  */
@@ -111,12 +113,15 @@ function digits(time) {
  */
 export async function bringBack(alias, entries, anyway = false) {
 	const total = plural(entries.length, 'item');
+	/** @type {[string, string][]} */
+	const fields = [['action', 'restore']];
+	if (anyway) fields.push([alias.overwrite ? 'replace' : 'rename', '1']);
 	/** @type {Restored[]} */
 	const back = [];
 	const { failed, error, stopped } = await withProgress(`Bringing back ${total}`, entries.length,
 		async (progress) => {
-			for (let i = 0; i < entries.length && !progress.stopped(); i += perRequest)
-				back.push(...await restoreSome(alias, entries.slice(i, i + perRequest), anyway, progress));
+			for await (const restored of inSets(alias, fields, entries, restoring, progress))
+				back.push(...restored.map(({ id, filename }) => ({ id, filename })));
 		});
 	if (back.length > 0 && failed.length === 0 && !error) announce(backText(entries, back));
 	if (failed.length === 0 && !error) return back;
@@ -149,26 +154,4 @@ function backText(entries, back) {
 	const [{ id, filename }] = back;
 	const old = entries.find((entry) => entry.id === id)?.filename ?? filename;
 	return old === filename ? `${nameOf(old)} is back.` : `${nameOf(old)} is back as ${nameOf(filename)}.`;
-}
-
-/**
- * Brings entries back by one request. Returns those that are back.
- * @param {Alias} alias
- * @param {KeptName[]} entries
- * @param {boolean} anyway
- * @param {Progress} progress
- */
-async function restoreSome(alias, entries, anyway, progress) {
-	/** @type {[string, string][]} */
-	const fields = [['action', 'restore']];
-	if (anyway) fields.push([alias.overwrite ? 'replace' : 'rename', '1']);
-	for (const { id } of entries) fields.push(['id', id]);
-	/** @type {{result: {id: string, restored: boolean, filename: string, message?: string}[]}} */
-	const { result } = await post(['items', alias.kind, alias.name], fields);
-	const names = new Map(entries.map(({ id, filename }) => [id, filename]));
-	const back = result.filter(({ restored }) => restored);
-	progress.done(back.length);
-	for (const { id, restored, message = 'It was not restored.' } of result)
-		if (!restored) progress.fail(names.get(id) ?? id, message);
-	return back.map(({ id, filename }) => ({ id, filename }));
 }

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/guard"
 )
@@ -172,24 +171,10 @@ func (s *Service) Start() {
 		s.background("sweeping resumable uploads", func() { s.sweepUploads(ctx, storage) })
 	}
 	for _, alias := range s.Aliases() {
-		s.sweepEnded(ctx, alias)
+		s.sweepAlias(ctx, alias, "sweeping the trash", alias.Trash, s.SweepTrash)
+		s.sweepAlias(ctx, alias, "removing items that expired", alias.Expires, s.expiring())
 	}
 	s.background("checking the token store", func() { s.checkTokens(ctx, release) })
-}
-
-// sweepEnded removes in the background what has ended of an alias.
-func (s *Service) sweepEnded(ctx context.Context, alias *item.Alias) {
-	for what, sweep := range map[string]struct {
-		kept time.Duration
-		run  func(context.Context, *item.Alias) error
-	}{
-		"sweeping the trash":          {alias.Trash, s.SweepTrash},
-		"removing items that expired": {alias.Expires, s.expiring()},
-	} {
-		if sweep.kept > 0 {
-			s.background(what, func() { s.sweepAlias(ctx, alias, what, sweep.kept, sweep.run) })
-		}
-	}
 }
 
 // background runs a task in the background. A panic ends the task, and is logged.

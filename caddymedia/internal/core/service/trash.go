@@ -329,28 +329,33 @@ const (
 	maxSweepInterval = time.Hour
 )
 
-// sweepAlias removes what has ended from an alias, or from its trash, until ctx ends. kept is how
-// long it is kept.
+// sweepAlias removes in the background what has ended of an alias, or of its trash, until ctx ends.
+// kept is how long it is kept; 0 for ever.
 func (s *Service) sweepAlias(ctx context.Context, alias *item.Alias, what string, kept time.Duration, sweep func(context.Context, *item.Alias) error) {
-	interval := min(max(kept, minSweepInterval), maxSweepInterval)
-	for s.health.awaitReachable(ctx, alias.Storage.Name()) {
-		err := guard.Call(func() error { return sweep(ctx, alias) })
-		if errors.Is(err, storagedrivers.ErrClosed) {
-			return
-		}
-		if err != nil && ctx.Err() == nil && !errors.Is(err, storagedrivers.ErrUnavailable) {
-			s.log.Warn(what, "alias", alias.Name, "storage", alias.Storage.Name(), "error", err)
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(interval):
-		}
+	if kept == 0 {
+		return
 	}
+	interval := min(max(kept, minSweepInterval), maxSweepInterval)
+	s.background(what, func() {
+		for s.health.awaitReachable(ctx, alias.Storage.Name()) {
+			err := guard.Call(func() error { return sweep(ctx, alias) })
+			if errors.Is(err, storagedrivers.ErrClosed) {
+				return
+			}
+			if err != nil && ctx.Err() == nil && !errors.Is(err, storagedrivers.ErrUnavailable) {
+				s.log.Warn(what, "alias", alias.Name, "storage", alias.Storage.Name(), "error", err)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(interval):
+			}
+		}
+	})
 }
 
-// SweepTrash removes what has ended from the trash of an alias, and tells the observer what is
-// left. It asks the storage once, and for each hour whose entries may have changed since the last
-// time. What cannot be removed does not stop the rest.
+// SweepTrash removes what has ended from the trash of an alias, and tells the observer the number
+// and size of the rest. It asks the storage once, and for each hour whose entries may have changed
+// since the last time. What cannot be removed does not stop the rest.
 func (s *Service) SweepTrash(ctx context.Context, alias *item.Alias) error {
 	var left error
 	known, counts := s.process.usages.trashOf(alias), trashCounts{}
@@ -359,9 +364,7 @@ func (s *Service) SweepTrash(ctx context.Context, alias *item.Alias) error {
 		switch {
 		case isObject: // of removeFolders, which was cut
 			err = item.Remove(ctx, alias.Storage, alias.TrashHour(hour))
-		case !s.now().Before(hour.Add(alias.Trash)):
-			counts[hour], err = s.sweepHour(ctx, alias, hour)
-		case s.isSettled(hour) && known[hour] != Count{}:
+		case s.isSettled(hour) && known[hour] != Count{} && s.now().Before(hour.Add(alias.Trash)):
 			counts[hour] = known[hour]
 		default:
 			counts[hour], err = s.sweepHour(ctx, alias, hour)

@@ -216,7 +216,7 @@ func TestSweepTrash(t *testing.T) {
 	}
 }
 
-// heldObserver is told what the trash holds.
+// heldObserver keeps the last count of a trash.
 type heldObserver struct {
 	NopObserver
 	held *Count
@@ -224,8 +224,9 @@ type heldObserver struct {
 
 func (o heldObserver) TrashHeld(_ *item.Alias, in Count) { *o.held = in }
 
-// TestTrashHeld: the observer is told what the trash holds. The storage is asked once, and for the
-// hours that may have changed: the last one, and those in which this process has purged.
+// TestTrashHeld: the observer gets the number and size of the entries. The storage is asked once,
+// and for the hours that may have changed: the last one, and those in which this process has
+// purged.
 func TestTrashHeld(t *testing.T) {
 	t.Parallel()
 	s, alias, driver := trashed(t)

@@ -75,6 +75,7 @@ type uploadRequest struct {
 	rights       []access.Right // of which the account needs one; none if the caller is known to have it
 	baseURL      string         // of public addresses
 	imports      bool           // it may have addresses to import
+	purge        bool           // what it replaces is kept in no trash; known after admit
 	authenticate op.Authenticator
 }
 
@@ -164,15 +165,12 @@ func (u *uploadRequest) store(p *caller.Permit, w http.ResponseWriter, r *http.R
 // request returns the request for the uploader.
 func (u *uploadRequest) request(p *caller.Permit, r *http.Request) upload.Upload {
 	alias, subFolder := u.destination(r)
-	purge, rights := false, u.rights
-	if r.URL.RawQuery != "" {
-		purge, _ = caller.Purges(r.URL.Query())
-	}
-	if purge {
+	rights := u.rights
+	if u.purge {
 		rights = append(slices.Clip(rights), access.Purge)
 	}
 	req := upload.Upload{SubFolder: subFolder, Request: p.Request(u.kind, alias, u.baseURL, rights)}
-	req.Purge = purge
+	req.Purge = u.purge
 	if p.Ticket != nil && p.Attempt.IsRepeated() {
 		req.Forced.MaxFiles = p.Ticket.MaxFiles // the items may be counted already
 	}
@@ -244,7 +242,7 @@ func (u *uploadRequest) admit(p *caller.Permit, r *http.Request) (boundary strin
 	}
 	refused = caller.BodyRefusal(u.kind, r.Header, query)
 	if refused == nil {
-		refused = purgeRefusal(p, query)
+		refused = u.readPurge(p, query)
 	}
 	switch {
 	case refused != nil:
@@ -257,16 +255,16 @@ func (u *uploadRequest) admit(p *caller.Permit, r *http.Request) (boundary strin
 	return "", nil
 }
 
-// purgeRefusal returns the refusal of a caller that wants what is replaced kept in no trash, and
-// may not; nil for others.
-func purgeRefusal(p *caller.Permit, query url.Values) *caller.Refusal {
-	purge, problem := caller.Purges(query)
+// readPurge sets purge. It returns the refusal of a caller that may not; nil for others.
+func (u *uploadRequest) readPurge(p *caller.Permit, query url.Values) *caller.Refusal {
+	var problem string
+	u.purge, problem = caller.Purges(query)
 	switch {
 	case problem != "":
 		return caller.Refuse(http.StatusBadRequest, item.BadRequest, problem)
-	case purge && p.Ticket != nil:
+	case u.purge && p.Ticket != nil:
 		return caller.Refuse(http.StatusForbidden, item.Forbidden, "a ticket purges nothing: send a token")
-	case purge:
+	case u.purge:
 		return caller.Refused(p.NeedOne(access.Purge))
 	}
 	return nil

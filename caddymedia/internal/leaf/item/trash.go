@@ -134,8 +134,8 @@ func (a *Alias) KeptAt(key string) (kept Kept, ok bool) {
 // InTrash returns an alias whose item of the filename is the entry. It is for reading.
 func (a *Alias) InTrash(kept Kept) (trash *Alias, filename string) {
 	shown := *a
-	shown.Kind, shown.Prefix, shown.Trash, shown.CacheControl = File, a.TrashHour(kept.Removed), 0, "no-store"
-	shown.Expires = 0
+	shown.Kind, shown.Prefix, shown.CacheControl = File, a.TrashHour(kept.Removed), "no-store"
+	shown.Trash, shown.Expires = 0, 0
 	shown.Redirect, shown.Negotiate, shown.Renditions, shown.WebP, shown.Facts = nil, false, nil, nil, NoFacts
 	return &shown, kept.ID()
 }
