@@ -129,16 +129,23 @@ func (p *Permit) restore(ctx context.Context, r Restoration, id string) (restore
 		p.reportUnrestored(ctx, r.Alias, id, failure)
 		return restored, failure
 	}
-	from, filename := r.Alias.InTrash(kept)
-	transfer := upload.Transfer{
-		Request: p.Request(r.Alias.Kind, r.Alias.Name, r.BaseURL, nil), From: from, Filename: filename, To: kept.Filename, Copy: true,
-		Exact: !r.Rename || r.Alias.Overwrite, Same: true, Restores: true, New: !r.Replace && r.Alias.Overwrite,
-	}
+	return p.bringBack(ctx, upload.Transfer{
+		Request: p.Request(r.Alias.Kind, r.Alias.Name, r.BaseURL, nil),
+		Exact:   !r.Rename || r.Alias.Overwrite, Same: true, New: !r.Replace && r.Alias.Overwrite,
+	}, r.Alias, kept)
+}
+
+// bringBack copies an entry of the trash to its alias.
+func (p *Permit) bringBack(
+	ctx context.Context, transfer upload.Transfer, alias *item.Alias, kept item.Kept,
+) (restored upload.Item, failure *item.Failure) {
+	transfer.From, transfer.Filename = alias.InTrash(kept)
+	transfer.To, transfer.Copy, transfer.Restores = kept.Filename, true, true
 	if again := transfer.Repetition; again != nil { // each entry is a request of its own
 		transfer.Repetition = &upload.Repetition{ID: again.ID + kept.Name(), Began: again.Began, Again: again.Again}
 	}
 	transfer.Confirm = func(ctx context.Context, c upload.Commitment) (func(upload.Outcome), *item.Failure) {
-		_, failure := p.CheckAgain(ctx, r.Alias.Kind, []access.Right{access.Restore}, c.Alias)
+		_, failure := p.CheckAgain(ctx, alias.Kind, []access.Right{access.Restore}, c.Alias)
 		return nil, failure
 	}
 	items, failures := p.Service.Uploader().Transfer(ctx, transfer)

@@ -149,6 +149,8 @@ type kind struct {
 	// condition, if set, returns the failure if the request may not be carried out because of the
 	// item that has the name of the only file. The zero Info means that there is none.
 	condition func(storagedrivers.Info) *item.Failure
+	// overwrites means that an item of the name is replaced, under Append Time too.
+	overwrites bool
 	// same means that an item of the name is that of the request if it has the same bytes, whatever
 	// the condition.
 	same bool

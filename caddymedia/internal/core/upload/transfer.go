@@ -32,6 +32,9 @@ type Transfer struct {
 	Exact bool
 	// New means that no other item may have the new filename.
 	New bool
+	// Over is the only item that may have the new filename. It is replaced, under Append Time too. A
+	// zero Info is none.
+	Over storagedrivers.Info
 	// Copy keeps the item.
 	Copy bool
 	// Same means that an item which has the new filename already is the copy if it has the same bytes.
@@ -93,12 +96,16 @@ func (u *Uploader) newTransferring(req Transfer, copies bool) *transferring {
 	if req.Exact {
 		k.exact = req.To
 	}
-	if req.New {
+	if req.New || req.Over.Key != "" {
+		k.overwrites = req.Over.Key != ""
 		k.condition = func(stored storagedrivers.Info) *item.Failure {
-			if stored.Key == "" {
+			switch {
+			case stored == (storagedrivers.Info{}) || stored.Same(req.Over): // also if Over was removed
 				return nil
+			case req.New:
+				return item.Failf(item.Conflict, "there is already an item of this name")
 			}
-			return item.Failf(item.Conflict, "there is already an item of this name")
+			return item.Failf(item.Conflict, "another item has this name by now")
 		}
 	}
 	if !req.Copy {

@@ -269,6 +269,10 @@ func (b *batch) findAlias(name string) (*item.Alias, error) {
 	if a == nil {
 		return nil, item.Failf(item.BadRequest, "unknown alias %.64q", name)
 	}
+	if b.overwrites {
+		replacing := *a
+		replacing.Overwrite, a = true, &replacing
+	}
 	return a, nil
 }
 

@@ -144,3 +144,8 @@ func (a *Alias) InTrash(kept Kept) (trash *Alias, filename string) {
 func (a *Alias) HasEnded(kept Kept, now time.Time) bool {
 	return !now.Before(kept.Removed.Add(a.Trash))
 }
+
+// Earliest returns the first head that an entry of the same time of removal may have.
+func (k Kept) Earliest() string {
+	return micros(k.Removed) + "-" + micros(time.Time{}) + "-" + strings.Repeat("0", generationLength+randomLength)
+}

@@ -1,0 +1,243 @@
+package op_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/core/op"
+	"github.com/caddymedia/media/caddymedia/internal/core/service"
+	"github.com/caddymedia/media/caddymedia/internal/core/upload"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/access"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/tokens"
+	tokenmemory "github.com/caddymedia/media/caddymedia/tokens/memory"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/local"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+// history is what happens in an alias, with what was in it after each change.
+type history struct {
+	*op.Permit
+	alias  *item.Alias
+	random *rand.Rand
+	pause  time.Duration // the most between two changes
+	moment []snapshot
+}
+
+// snapshot is what an alias has at a time: bytes by name.
+type snapshot struct {
+	at   time.Time
+	tree map[string]string
+}
+
+// newHistory begins a history in an alias of a driver.
+func newHistory(t *testing.T, driver storagedrivers.Driver, seed uint64) *history {
+	t.Helper()
+	h := &history{random: rand.New(rand.NewPCG(seed, 2))}
+	keepNames, strategy := false, "overwrite"
+	if seed%3 == 0 {
+		strategy = "append_time"
+	}
+	own := storagedrivers.Options{Location: storagedrivers.Location{Backend: fmt.Sprintf("%p", driver)}}
+	running, err := media.New(media.Config{
+		Storages:    []media.Storage{{Name: "default", Driver: driver, Options: own, SubFolderFormat: "/", Sanitize: &keepNames, OverwriteStrategy: strategy}},
+		FileAliases: map[string]*media.FileAlias{"one": {AliasOptions: media.AliasOptions{Trash: "1h"}}},
+		Tokens:      tokenmemory.New(time.Now),
+		Comparer:    tokens.CompareFunc(func(hash, plain []byte) (bool, error) { return string(hash) == string(plain), nil }),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := running.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := service.Of(running)
+	h.Permit = &op.Permit{
+		Caller: access.Caller{Account: access.Account{APIKey: "site", Rights: access.Rights()}}, Actor: item.Actor{Account: "site"},
+		Service: s, Log: slog.New(slog.DiscardHandler), Next: func() (*service.Service, func()) { return s, func() {} },
+	}
+	h.Authenticate = func(context.Context, *service.Service) (access.Caller, *item.Failure) { return h.Caller, nil }
+	var failure *item.Failure
+	if h.alias, failure = h.Alias(item.File, "one"); failure != nil {
+		t.Fatal(failure)
+	}
+	return h
+}
+
+// tree returns what the alias has.
+func (h *history) tree(t *testing.T) map[string]string {
+	t.Helper()
+	tree := map[string]string{}
+	for info, err := range h.alias.Storage.All(t.Context(), h.alias.Below("")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		object, _, err := h.alias.Storage.Open(t.Context(), info.Key, storagedrivers.Range{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(object)
+		if err != nil || object.Close() != nil {
+			t.Fatal(err)
+		}
+		tree[h.alias.Filename(info.Key)] = string(content)
+	}
+	return tree
+}
+
+// play changes the alias so many times at random, and waits after each.
+func (h *history) play(t *testing.T, changes int) {
+	t.Helper()
+	h.wait() // the clock of a bubble begins with a whole second
+	for range changes {
+		h.change(t)
+		h.wait()
+		h.moment = append(h.moment, snapshot{time.Now(), h.tree(t)})
+		h.wait()
+	}
+}
+
+// wait is longer than the resolution of times.
+func (h *history) wait() { time.Sleep(h.pause/2 + time.Duration(h.random.Int64N(int64(h.pause/2)))) }
+
+var names = []string{"a.txt", "b.txt", "sub/a.txt", "sub/b.txt", "sub/deep/c.txt", "sub.txt"}
+
+// change changes something, or finds that it cannot be changed.
+func (h *history) change(t *testing.T) {
+	t.Helper()
+	name, other := names[h.random.IntN(len(names))], names[h.random.IntN(len(names))]
+	content := fmt.Sprint("content ", h.random.IntN(1000))
+	base := name[strings.LastIndexByte(name, '/')+1:]
+	switch h.random.IntN(9) {
+	case 0, 1, 2, 3:
+		req := upload.Upload{SubFolder: folderOf(name), Request: h.Permit.Request(item.File, "one", "", []access.Right{access.Upload})}
+		_, _ = h.Service.Uploader().Upload(t.Context(), req, upload.Body(base, strings.NewReader(content)))
+	case 4, 5:
+		_, _ = h.Delete(t.Context(), op.Deletion{Alias: h.alias, Filename: name})
+	case 6:
+		_, _ = h.Transfer(t.Context(), op.Move{From: h.alias, Filename: name, ToAlias: h.alias, To: other, Exact: true})
+	case 7:
+		_, _, _ = h.DeleteFolder(t.Context(), op.Folder{Alias: h.alias, Name: "sub", Began: h.Began(), Watch: h.alias.Watch()})
+	case 8:
+		page, err := h.ListTrash(t.Context(), service.TrashQuery{Alias: h.alias, Limit: 10})
+		if err != nil {
+			t.Error(err)
+		}
+		if n := len(page.Entries); n > 0 {
+			_, _ = h.Restore(t.Context(), op.Restoration{Alias: h.alias, IDs: []string{page.Entries[h.random.IntN(n)].ID()}, Replace: h.alias.Overwrite})
+		}
+	}
+}
+
+// restore brings the folder back to a time, and returns when that began and what was done.
+func (h *history) restore(t *testing.T, r op.Past) (began time.Time, done []op.PastStep) {
+	t.Helper()
+	r.Alias = h.alias
+	for {
+		page, failure := h.RestorePast(t.Context(), r)
+		if failure != nil {
+			t.Fatal(failure)
+		}
+		for _, step := range page.Steps {
+			if step.Failure != nil {
+				t.Errorf("%s: %v", step.Filename, step.Failure)
+			}
+		}
+		began, done = page.Began, append(done, page.Steps...)
+		if r.Cursor = page.Cursor; r.Cursor == "" {
+			return began, done
+		}
+	}
+}
+
+// check brings the alias back to random moments and wants what was there, nothing more to do, and
+// to undo it.
+func (h *history) check(t *testing.T, times int) {
+	t.Helper()
+	for range times {
+		then, before := h.moment[h.random.IntN(len(h.moment))], h.tree(t)
+		past := op.Past{At: then.at, Limit: h.random.IntN(4), Folder: []string{"", "", "sub"}[h.random.IntN(3)]}
+		want := map[string]string{}
+		inFolder := func(name string) bool { return past.Folder == "" || strings.HasPrefix(name, past.Folder+"/") }
+		for name, content := range before {
+			if !inFolder(name) {
+				want[name] = content
+			}
+		}
+		for name, content := range then.tree {
+			if inFolder(name) {
+				want[name] = content
+			}
+		}
+		past.DryRun = true
+		_, planned := h.restore(t, past)
+		past.DryRun = false
+		if got := h.tree(t); !maps.Equal(got, before) {
+			t.Fatalf("after a dry run %v, before %v", got, before)
+		}
+		began, done := h.restore(t, past)
+		if len(planned) != len(done) {
+			t.Errorf("%d steps, %d planned", len(done), len(planned))
+		}
+		if got := h.tree(t); !maps.Equal(got, want) {
+			t.Fatalf("%+v: %v, want %v of %v", past, got, want, before)
+		}
+		h.wait()
+		if _, again := h.restore(t, past); len(again) > 0 {
+			t.Errorf("there is still to do %+v", again)
+		}
+		if h.random.IntN(2) == 0 {
+			past.At = began
+			h.restore(t, past)
+			if got := h.tree(t); !maps.Equal(got, before) {
+				t.Fatalf("undone %v, want %v of %v", got, before, want)
+			}
+		}
+		h.wait()
+		h.play(t, h.random.IntN(3))
+	}
+}
+
+// TestRestorePast: after random histories each moment comes back, once, and can be undone.
+func TestRestorePast(t *testing.T) {
+	t.Parallel()
+	for _, seconds := range []bool{false, true} {
+		for seed := range uint64(600) {
+			t.Run(fmt.Sprint("memory ", seconds, " ", seed), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					driver, pause := memory.New(), 200*time.Millisecond
+					if seconds {
+						pause = 10 * time.Second
+						driver.Now = func() time.Time { return time.Now().Truncate(time.Second) }
+					}
+					h := newHistory(t, driver, seed)
+					h.pause = pause
+					h.play(t, 12)
+					h.check(t, 4)
+				})
+			})
+		}
+	}
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint("local ", seed), func(t *testing.T) {
+			t.Parallel()
+			h := newHistory(t, local.New(local.Config{Root: t.TempDir()}, slog.New(slog.DiscardHandler)), seed)
+			h.pause = 120 * time.Millisecond
+			h.play(t, 8)
+			h.check(t, 2)
+		})
+	}
+}

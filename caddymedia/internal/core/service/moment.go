@@ -1,0 +1,188 @@
+package service
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/moment"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/guard"
+)
+
+// MomentQuery selects names of an alias whose items are compared with those of a moment.
+type MomentQuery struct {
+	Alias *item.Alias
+	// Folder of the items, relative to the alias, and all below; empty for all.
+	Folder string
+	// At is the moment, and Began when bringing it back began.
+	At, Began time.Time
+	// After is the Last of the page before; empty for the first page.
+	After string
+	// Limit is the maximum number of names of a page that may have changed since the moment.
+	Limit int
+}
+
+// MomentStep is what has to be done with a name so that it has the item of the moment.
+type MomentStep struct {
+	Filename string
+	Action   moment.Action
+	// Then is the entry in the trash of the item that was there, for BringBack and Exchange.
+	Then InTrash
+	// Now is the item that is there; zero for none.
+	Now storagedrivers.Info
+}
+
+// MomentPage is what has to be done with some names, in their order.
+type MomentPage struct {
+	Steps []MomentStep
+	// Last is the last name of the page; empty if no more follow.
+	Last string
+}
+
+// Moment finds what brings a folder back to a moment. It reads the names of all its items, and the
+// part of the trash since the moment. The error is that of the storage.
+func (s *Service) Moment(ctx context.Context, q MomentQuery) (MomentPage, error) {
+	kept, until, err := s.keptSince(ctx, q)
+	if err != nil {
+		return MomentPage{}, err
+	}
+	names, last, err := s.changedSince(ctx, q, kept, until)
+	if err != nil {
+		return MomentPage{}, err
+	}
+	page := MomentPage{Last: last}
+	found := make([]MomentStep, len(names))
+	at := moment.Moment{At: q.At, Began: q.Began, Expires: q.Alias.Expires}
+	err = errors.Join(guard.Each(len(names), trashWorkers, func(i int) error {
+		now, err := item.Stat(ctx, q.Alias.Storage, q.Alias.Key(names[i]))
+		if err != nil {
+			return err
+		}
+		step := &found[i]
+		*step = stepOf(at, q.Alias, names[i], now, kept[names[i]])
+		if step.Action == moment.Exchange && step.Then.Size == now.Size {
+			var same bool
+			if same, err = sameBytes(ctx, q.Alias.Storage, now.Key, q.Alias.TrashKey(step.Then.Kept)); same {
+				step.Action = moment.Nothing // it was brought back before
+			}
+		}
+		return err
+	})...)
+	for _, step := range found {
+		if step.Action != moment.Nothing {
+			page.Steps = append(page.Steps, step)
+		}
+	}
+	return page, err
+}
+
+// stepOf returns what has to be done with a name.
+func stepOf(at moment.Moment, alias *item.Alias, filename string, now storagedrivers.Info, kept []InTrash) MomentStep {
+	lives := make([]moment.Life, len(kept), len(kept)+1)
+	for i, entry := range kept {
+		lives[i] = moment.Life{Generation: generationOf(entry.Kept), Stored: entry.Stored, Removed: entry.Removed}
+	}
+	if now.Key != "" {
+		lives = append(lives, moment.Life{Generation: generationOf(alias.NewKept(now, time.Time{})), Stored: now.ModTime})
+	}
+	step := at.Step(lives)
+	found := MomentStep{Filename: filename, Action: step.Action, Now: now}
+	if step.Then >= 0 && step.Then < len(kept) {
+		found.Then = kept[step.Then]
+	}
+	return found
+}
+
+// sameBytes reports whether two objects have the same bytes. A missing one differs.
+func sameBytes(ctx context.Context, storage *storagedrivers.Storage, keys ...string) (same bool, err error) {
+	var sums [2][sha256.Size]byte
+	err = errors.Join(guard.Each(len(sums), len(sums), func(i int) error {
+		object, _, err := storage.Open(storagedrivers.WithoutCache(ctx), keys[i], storagedrivers.Range{})
+		if err != nil {
+			return err
+		}
+		hash := sha256.New()
+		_, err = io.Copy(hash, object)
+		sums[i] = [sha256.Size]byte(hash.Sum(nil))
+		return errors.Join(err, object.Close())
+	})...)
+	return err == nil && sums[0] == sums[1], ignoreMissing(err)
+}
+
+// momentNames is the number of names whose entries are in memory.
+const momentNames = 10_000
+
+// keptSince returns the entries of names after that of the query which were removed since the
+// moment, or shortly before. If there are many names, they are those up to a last one, which until
+// is; otherwise it is empty.
+func (s *Service) keptSince(ctx context.Context, q MomentQuery) (kept map[string][]InTrash, until string, err error) {
+	kept = map[string][]InTrash{}
+	since := item.Kept{Removed: q.At.Add(-moment.Before)}
+	query := TrashQuery{Alias: q.Alias, Folder: q.Folder, All: true, OldestFirst: true, Limit: sliceLength, Cursor: since.Earliest()}
+	for {
+		page, err := s.ListTrash(ctx, query)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, entry := range page.Entries {
+			if name := entry.Filename; name > q.After && (until == "" || name <= until) {
+				kept[name] = append(kept[name], entry)
+			}
+		}
+		if len(kept) > 2*momentNames {
+			names := slices.Sorted(maps.Keys(kept))
+			until = names[momentNames-1]
+			maps.DeleteFunc(kept, func(name string, _ []InTrash) bool { return name > until })
+		}
+		if query.Cursor = page.Next; query.Cursor == "" {
+			return kept, until, nil
+		}
+	}
+}
+
+// changedSince returns, in their order, the names that have entries, or an item that may have been
+// stored since the moment. last is the last one if more may follow.
+func (s *Service) changedSince(
+	ctx context.Context, q MomentQuery, kept map[string][]InTrash, until string,
+) (names []string, last string, err error) {
+	gone := slices.Sorted(maps.Keys(kept)) // of which no item was listed yet
+	isShown := ItemFilter(q.Alias, "")
+	for info, err := range q.Alias.Storage.All(ctx, q.Alias.Below(q.Folder)) {
+		if err != nil {
+			return nil, "", err
+		}
+		name := q.Alias.Filename(info.Key)
+		if until != "" && name > until || len(names) > q.Limit {
+			break
+		}
+		before, isKept := slices.BinarySearch(gone, name)
+		names, gone = append(names, gone[:before]...), gone[before:]
+		if isKept {
+			gone = gone[1:]
+		}
+		if isKept || name > q.After && isShown(info.Key) && mayBeSince(q.Alias, info, q.At) {
+			names = append(names, name)
+		}
+	}
+	names = append(names, gone...)
+	if len(names) > q.Limit {
+		return names[:q.Limit], names[q.Limit-1], nil
+	}
+	return names, until, nil
+}
+
+// mayBeSince reports whether a listed item may have been stored since a time. Lists of some FTP
+// servers have days only, in a time zone of their own.
+func mayBeSince(alias *item.Alias, listed storagedrivers.Info, at time.Time) bool {
+	late := moment.Resolution
+	if listed.ETag == "" && !alias.Storage.Features().ListTimes {
+		late = 48 * time.Hour
+	}
+	return listed.ModTime.After(at.Add(-late))
+}
