@@ -256,7 +256,7 @@ func TestTrashHeld(t *testing.T) {
 		{"again", func() error { return nil }, 2, Count{4, 30}},
 		{"kept", func() error { keep(t, alias, driver, "more.jpg", now); return nil }, 2, Count{5, 38}},
 		{"purged", func() error { return s.Purge(t.Context(), alias, old, item.Actor{}) }, 3, Count{4, 31}},
-		{"ended", func() error { now = now.Add(25 * time.Hour); return nil }, 3, Count{0, 0}},
+		{"ended", func() error { now = now.Add(25 * time.Hour); return nil }, 4, Count{0, 0}},
 		{"empty", func() error { return nil }, 1, Count{0, 0}},
 	} {
 		if err := tt.act(); err != nil {

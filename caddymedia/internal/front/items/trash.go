@@ -176,6 +176,9 @@ func (q *itemsRequest) keptBytes(ctx context.Context, id string) error {
 
 // restore brings back the entries that a form names.
 func (q *itemsRequest) restore(ctx context.Context, form url.Values) error {
+	if form.Has("at") {
+		return q.restorePast(ctx, form)
+	}
 	rename, replace := form.Get("rename"), form.Get("replace")
 	switch name := caller.SentTwice(form, "rename", "replace"); {
 	case name != "":
