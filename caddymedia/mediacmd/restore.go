@@ -20,7 +20,7 @@ import (
 func restoreCommand() *cobra.Command {
 	var r restoring
 	cmd := inSession(&cobra.Command{
-		Use:   "restore <alias>",
+		Use:   "restore [<alias>]",
 		Short: "Bring items back from the trash",
 		Long: `Bring items of an alias, img/content for example, back from its trash. The flags
 select them. Of several versions of an item it is the last removed one, unless
@@ -30,20 +30,38 @@ The items pass the checks of an upload, and their variants and eager renditions
 are made again. What is restored stays in the trash too, until its time. An item
 whose name is taken by now fails, unless --rename or --replace allows it.
 
+--at brings everything back to what it was at a time of the last days: what was
+removed since is restored, what came later goes to the trash, and what was
+replaced is exchanged. It needs no other flag; without the name of an alias it is
+for all, and a folder may follow the name. Undo it by --at with the time that it
+prints. --names compares with a list of filenames, that of a database for example.
+
 The command works beside a running Caddy. After an interruption, run it again.
 
 With --json there is one line for each item, and a last one with the totals.`,
 		Example: `  caddy media restore img/content --folder summer --dry-run
-  caddy media restore img/content --removed-within 1h`,
-		Args: needs(1, 1, "<alias>"),
+  caddy media restore img/content --removed-within 1h
+  caddy media restore --at "2026-11-29 14:30:00" --dry-run`,
+		Args: needs(0, 1, "<alias>"),
 	}, r.run)
-	r.addFlags(cmd)
+	r.trashSelection.addFlags(cmd)
 	cmd.Flags().BoolVar(&r.rename, "rename", false, "Give an item whose name is taken another one, with append_time")
 	cmd.Flags().BoolVar(&r.replace, "replace", false, "Replace the item that has the name, with overwrite; that one goes to the trash")
 	cmd.Flags().BoolVar(&r.totals.DryRun, "dry-run", false, "Only show what would be restored")
 	cmd.MarkFlagsMutuallyExclusive("rename", "replace")
-	cmd.MarkFlagsOneRequired("id", "folder", "filename", "search", "removed-within")
-	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return r.check(cmd) }
+	r.momentSelection.addFlags(cmd)
+	cmd.MarkFlagsOneRequired("id", "folder", "filename", "search", "removed-within", "at")
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case r.at != "":
+			return errors.Join(r.trashSelection.check(cmd), r.momentSelection.check(args))
+		case r.names != "":
+			return errors.New("--names needs --at")
+		case len(args) == 0:
+			return errors.New("restore needs <alias>; see caddy media restore --help")
+		}
+		return r.trashSelection.check(cmd)
+	}
 	return cmd
 }
 
@@ -51,6 +69,7 @@ With --json there is one line for each item, and a last one with the totals.`,
 type restoring struct {
 	*session
 	trashSelection
+	momentSelection
 	rename, replace bool
 	alias           *item.Alias
 	permit          *op.Permit
@@ -93,6 +112,9 @@ const restorers = 8
 
 // run runs `caddy media restore`.
 func (r *restoring) run(ctx context.Context, s *session, args []string) error {
+	if r.at != "" {
+		return r.runAt(ctx, s, args)
+	}
 	alias, err := s.trashAlias(args[0])
 	switch {
 	case err != nil:

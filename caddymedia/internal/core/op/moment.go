@@ -172,7 +172,11 @@ func (p *Permit) carryOut(ctx context.Context, r Past, page PastPage, after stri
 			if step.isLeft = bounded.Err() != nil; !step.isLeft {
 				step.Failure = p.carryOutStep(ctx, r, step.MomentStep)
 			}
-			if failed := step.Failure; failed != nil && (failed.Reason == item.Unavailable || failed.Reason == item.NoSpace) {
+			switch failed := step.Failure; {
+			case failed == nil:
+			case failed.Reason == item.Busy: // others have the memory
+				step.isLeft, step.Failure = true, nil
+			case failed.Reason == item.Unavailable, failed.Reason == item.NoSpace:
 				stop(failed) // so would the others
 			}
 			return nil
