@@ -64,14 +64,7 @@ func (s *Service) Moment(ctx context.Context, q MomentQuery) (MomentPage, error)
 		if err != nil {
 			return err
 		}
-		step := &found[i]
-		*step = stepOf(at, q.Alias, names[i], now, kept[names[i]])
-		if step.Action == moment.Exchange && step.Then.Size == now.Size {
-			var same bool
-			if same, err = sameBytes(ctx, q.Alias.Storage, now.Key, q.Alias.TrashKey(step.Then.Kept)); same {
-				step.Action = moment.Nothing // it was brought back before
-			}
-		}
+		found[i], err = stepOf(ctx, at, q.Alias, names[i], now, kept[names[i]])
 		return err
 	})...)
 	for _, step := range found {
@@ -83,7 +76,9 @@ func (s *Service) Moment(ctx context.Context, q MomentQuery) (MomentPage, error)
 }
 
 // stepOf returns what has to be done with a name.
-func stepOf(at moment.Moment, alias *item.Alias, filename string, now storagedrivers.Info, kept []InTrash) MomentStep {
+func stepOf(
+	ctx context.Context, at moment.Moment, alias *item.Alias, filename string, now storagedrivers.Info, kept []InTrash,
+) (found MomentStep, err error) {
 	lives := make([]moment.Life, len(kept), len(kept)+1)
 	for i, entry := range kept {
 		lives[i] = moment.Life{Generation: generationOf(entry.Kept), Stored: entry.Stored, Removed: entry.Removed}
@@ -92,11 +87,24 @@ func stepOf(at moment.Moment, alias *item.Alias, filename string, now storagedri
 		lives = append(lives, moment.Life{Generation: generationOf(alias.NewKept(now, time.Time{})), Stored: now.ModTime})
 	}
 	step := at.Step(lives)
-	found := MomentStep{Filename: filename, Action: step.Action, Now: now}
+	found = MomentStep{Filename: filename, Action: step.Action, Now: now}
 	if step.Then >= 0 && step.Then < len(kept) {
 		found.Then = kept[step.Then]
 	}
-	return found
+	if step.Action != moment.Exchange {
+		return found, nil
+	}
+	isBack := false // it was brought back before
+	if found.Then.Size == now.Size {
+		isBack, err = sameBytes(ctx, alias.Storage, now.Key, alias.TrashKey(found.Then.Kept))
+	}
+	switch {
+	case isBack:
+		found.Action = moment.Nothing
+	case step.IsRecent:
+		found.Action = moment.Doubt
+	}
+	return found, err
 }
 
 // sameBytes reports whether two objects have the same bytes. A missing one differs.

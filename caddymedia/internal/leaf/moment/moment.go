@@ -39,6 +39,9 @@ const (
 type Step struct {
 	Action    Action
 	Then, Now int
+	// IsRecent means that what is there may have been stored since bringing back began. Unless it has
+	// the bytes of Then, an Exchange is a Doubt.
+	IsRecent bool
 }
 
 // Moment is a time to which items are brought back.
@@ -79,14 +82,18 @@ func (m Moment) Step(lives []Life) Step {
 	case isThen && m.hasEnded(lives[then], m.Began):
 		step.Action = Doubt // it is there, but not to be had
 	case then < 0 && step.Now < 0, isThen:
-	case step.Now >= 0 && lives[step.Now].Stored.After(m.Began.Add(-ResolutionOf(lives[step.Now].Stored))):
-		step.Action = Doubt // it may have been stored since
-	case then < 0:
-		step.Action = TakeAway
 	case step.Now < 0:
 		step.Action = BringBack
 	default:
-		step.Action = Exchange
+		step.IsRecent = lives[step.Now].Stored.After(m.Began.Add(-ResolutionOf(lives[step.Now].Stored)))
+		switch {
+		case then >= 0:
+			step.Action = Exchange
+		case step.IsRecent:
+			step.Action = Doubt
+		default:
+			step.Action = TakeAway
+		}
 	}
 	step.Then = then
 	return step

@@ -58,10 +58,13 @@ func TestStep(t *testing.T) {
 		"in the trash and there":    {[]moment.Life{life("a", 50, 90), life("a", 50, 0)}, 0, moment.Step{Then: 1, Now: 1}},
 		"twice in the trash":        {[]moment.Life{life("a", 50, 90), life("a", 50, 150)}, 0, moment.Step{Action: moment.BringBack, Then: 1, Now: -1}},
 		"stored since":              {[]moment.Life{life("b", 201, 0), life("a", 50, 150)}, 0, moment.Step{Then: -1, Now: 0}},
-		"perhaps stored since":      {[]moment.Life{life("b", 199.99, 0), life("a", 50, 150)}, 0, moment.Step{Action: moment.Doubt, Then: 1, Now: 0}},
-		"ended":                     {[]moment.Life{life("a", 50, 150)}, 40 * time.Second, moment.Step{Then: -1, Now: -1}},
-		"ended since":               {[]moment.Life{life("a", 50, 170)}, 100 * time.Second, moment.Step{Action: moment.BringBack, Then: 0, Now: -1}},
-		"ended since, and there":    {[]moment.Life{life("a", 50, 0)}, 100 * time.Second, moment.Step{Action: moment.Doubt, Then: 0, Now: 0}},
+		"perhaps stored since": {
+			[]moment.Life{life("b", 199.99, 0), life("a", 50, 150)}, 0, moment.Step{Action: moment.Exchange, Then: 1, Now: 0, IsRecent: true},
+		},
+		"perhaps came since":     {[]moment.Life{life("b", 199.99, 0)}, 0, moment.Step{Action: moment.Doubt, Then: -1, Now: 0, IsRecent: true}},
+		"ended":                  {[]moment.Life{life("a", 50, 150)}, 40 * time.Second, moment.Step{Then: -1, Now: -1}},
+		"ended since":            {[]moment.Life{life("a", 50, 170)}, 100 * time.Second, moment.Step{Action: moment.BringBack, Then: 0, Now: -1}},
+		"ended since, and there": {[]moment.Life{life("a", 50, 0)}, 100 * time.Second, moment.Step{Action: moment.Doubt, Then: 0, Now: 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
