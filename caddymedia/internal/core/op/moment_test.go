@@ -1,12 +1,15 @@
 package op_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,6 +20,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/core/upload"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/access"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
+	"github.com/caddymedia/media/caddymedia/internal/test/testservice"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	tokenmemory "github.com/caddymedia/media/caddymedia/tokens/memory"
@@ -211,10 +215,15 @@ func (h *history) check(t *testing.T, times int) {
 }
 
 // TestRestorePast: after random histories each moment comes back, once, and can be undone.
+// MEDIA_TEST_HISTORIES is their number for each clock.
 func TestRestorePast(t *testing.T) {
 	t.Parallel()
+	histories, err := strconv.ParseUint(cmp.Or(os.Getenv("MEDIA_TEST_HISTORIES"), "50"), 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, seconds := range []bool{false, true} {
-		for seed := range uint64(600) {
+		for seed := range histories {
 			t.Run(fmt.Sprint("memory ", seconds, " ", seed), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
@@ -239,5 +248,148 @@ func TestRestorePast(t *testing.T) {
 			h.play(t, 8)
 			h.check(t, 2)
 		})
+	}
+}
+
+// TestRestorePastCut: a storage that fails in between leaves nothing lost, and the same request does
+// the rest.
+func TestRestorePastCut(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				driver, calls := memory.New(), -1
+				driver.Fail = func(op, _ string) error {
+					if op == "copy" || op == "delete" {
+						if calls--; calls == 0 {
+							calls = 1 // from now on
+							return storagedrivers.ErrUnavailable
+						}
+					}
+					return nil
+				}
+				h := newHistory(t, driver, seed)
+				h.pause = time.Second
+				h.play(t, 12)
+				then := h.moment[h.random.IntN(len(h.moment))]
+				past := op.Past{Alias: h.alias, At: then.at}
+				for calls = 1 + h.random.IntN(4); ; calls = 1 + h.random.IntN(20) {
+					page, failure := h.RestorePast(t.Context(), past)
+					if failure != nil && failure.Reason != item.Unavailable {
+						t.Fatal(failure)
+					}
+					time.Sleep(time.Minute) // the storage is asked again
+					if failure == nil && len(page.Steps) == 0 {
+						break
+					}
+				}
+				if got := h.tree(t); !maps.Equal(got, then.tree) {
+					t.Errorf("%v, want %v", got, then.tree)
+				}
+			})
+		})
+	}
+}
+
+// TestRestorePastMeanwhile: what is uploaded while a folder is brought back stays, also under a name
+// that the moment has.
+func TestRestorePastMeanwhile(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		driver, h := memory.New(), (*history)(nil)
+		isBack := false // the first item
+		driver.Fail = func(op, key string) error {
+			if op != "copy" || h == nil || isBack {
+				return nil
+			}
+			isBack = true
+			for _, name := range []string{"a.txt", "b.txt", "c.txt", "new.txt"} {
+				req := upload.Upload{SubFolder: "/", Request: h.Permit.Request(item.File, "one", "", []access.Right{access.Upload})}
+				if key != h.alias.Key(name) { // whose lock is held
+					_, _ = h.Service.Uploader().Upload(t.Context(), req, upload.Body(name, strings.NewReader("new")))
+				}
+			}
+			return nil
+		}
+		made := newHistory(t, driver, 1)
+		time.Sleep(time.Second + time.Millisecond)
+		for _, name := range []string{"a.txt", "b.txt", "c.txt"} {
+			req := upload.Upload{SubFolder: "/", Request: made.Permit.Request(item.File, "one", "", []access.Right{access.Upload})}
+			_, _ = made.Service.Uploader().Upload(t.Context(), req, upload.Body(name, strings.NewReader(name)))
+		}
+		time.Sleep(time.Second)
+		at := time.Now()
+		time.Sleep(time.Second)
+		for _, name := range []string{"a.txt", "b.txt", "c.txt"} {
+			if _, err := made.Delete(t.Context(), op.Deletion{Alias: made.alias, Filename: name}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		h = made
+		page, failure := h.RestorePast(t.Context(), op.Past{Alias: h.alias, At: at})
+		if failure != nil || !isBack {
+			t.Fatal(failure)
+		}
+		refused, isNew := 0, 0
+		for _, step := range page.Steps {
+			if step.Failure != nil {
+				refused++
+			}
+		}
+		tree := h.tree(t)
+		for _, content := range tree {
+			if content == "new" {
+				isNew++
+			}
+		}
+		if len(tree) != 4 || tree["new.txt"] != "new" || isNew != refused+1 {
+			t.Errorf("%v after %+v", tree, page.Steps)
+		}
+	})
+}
+
+// TestRestorePastRefused: a caller without one of the rights changes nothing, and learns nothing.
+func TestRestorePastRefused(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(b *bench, past *op.Past)
+		reason item.Reason
+	}{
+		"restore":    {func(b *bench, _ *op.Past) { b.Account.Rights = lacking(access.Restore) }, item.Forbidden},
+		"delete":     {func(b *bench, _ *op.Past) { b.Account.Rights = lacking(access.Delete) }, item.Forbidden},
+		"replace":    {func(b *bench, _ *op.Past) { b.Account.Rights = lacking(access.Replace) }, item.Forbidden},
+		"lost since": {func(b *bench, _ *op.Past) { b.now.Account.Rights = lacking(access.Delete) }, item.Forbidden},
+		"alias":      {func(b *bench, _ *op.Past) { b.now.Account.Aliases = []string{"two"} }, item.Forbidden},
+		"ticket":     {func(b *bench, _ *op.Past) { b.Caller.Ticket = &access.Ticket{} }, item.Forbidden},
+		"other folder": {func(b *bench, past *op.Past) {
+			b.Account.Folder, b.now.Account.Folder, past.Folder = "users/bob", "users/bob", "users/alice"
+		}, item.Missing},
+		"no trash":  {func(b *bench, past *op.Past) { without := *b.alias; without.Trash, past.Alias = 0, &without }, item.Conflict},
+		"too early": {func(b *bench, past *op.Past) { past.At = testservice.Noon.Add(-time.Hour - time.Second) }, item.BadRequest},
+		"too late":  {func(b *bench, past *op.Past) { past.At = testservice.Noon.Add(time.Second) }, item.BadRequest},
+		"cursor": {func(b *bench, past *op.Past) {
+			past.Cursor = fmt.Sprint(testservice.Noon.Add(time.Hour).UnixMicro(), "/a")
+		}, item.BadRequest},
+		"cursor name": {func(b *bench, past *op.Past) { past.Cursor = fmt.Sprint(testservice.Noon.UnixMicro(), "/../a") }, item.BadRequest},
+	} {
+		for _, dry := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, " ", dry), func(t *testing.T) {
+				t.Parallel()
+				b := newBench(t)
+				past := op.Past{Alias: b.alias, At: testservice.Noon.Add(-time.Minute), DryRun: dry}
+				tt.change(b, &past)
+				before := b.Objects(t)
+				_, failure := b.RestorePast(t.Context(), past)
+				isAsked := !dry || name != "lost since" && name != "alias" // a dry run changes nothing
+				if isAsked && (failure == nil || failure.Reason != tt.reason) || !maps.Equal(before, b.Objects(t)) {
+					t.Errorf("%v", failure)
+				}
+				if !dry && b.refused.number.Load() != 1 {
+					t.Errorf("%d refusals are reported", b.refused.number.Load())
+				}
+			})
+		}
 	}
 }

@@ -1,0 +1,66 @@
+package mediacmd
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRestoreAt: everything becomes what it was 45 minutes ago, in the aliases, or in the folder,
+// that are named. Of the names in a list, those that will be missing are told.
+func TestRestoreAt(t *testing.T) { // not parallel: Caddy has globals
+	for _, tt := range []struct {
+		args  string
+		files []string // of the alias afterwards; an item that came later is new.txt
+		want  momentTotals
+	}{
+		{"file/docs", []string{"a.txt", "sub/b.txt"}, momentTotals{Restored: 2, Removed: 1, Bytes: 3072}},
+		{"", []string{"a.txt", "sub/b.txt"}, momentTotals{Restored: 2, Removed: 1, Bytes: 3072}},
+		{"file/docs/sub", []string{"new.txt", "sub/b.txt"}, momentTotals{Folder: "sub", Restored: 1, Bytes: 1536}},
+		{"file/docs --folder sub", []string{"new.txt", "sub/b.txt"}, momentTotals{Folder: "sub", Restored: 1, Bytes: 1536}},
+		{"file/docs --dry-run", []string{"new.txt"}, momentTotals{DryRun: true, Restored: 2, Removed: 1, Bytes: 3072}},
+		{
+			"file/docs --dry-run --names NAMES", []string{"new.txt"},
+			momentTotals{DryRun: true, Restored: 2, Removed: 1, Bytes: 3072, Missing: []string{"new.txt", "../x", "none.txt"}},
+		},
+	} {
+		t.Run(tt.args, func(t *testing.T) {
+			config, root, _ := filledTrash(t)
+			stored(t, root, "file/docs/new.txt")
+			time.Sleep(50 * time.Millisecond) // what is stored in the moment of the command stays
+			names := filepath.Join(t.TempDir(), "names")
+			if err := os.WriteFile(names, []byte("a.txt\r\nnew.txt\n\n../x\nnone.txt"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			tt.want.Alias, tt.want.Complete = "file/docs", true
+			tt.want.At = time.Now().Add(-45 * time.Minute).UTC().Truncate(time.Second)
+			args := strings.Fields(strings.ReplaceAll(tt.args, "NAMES", names))
+			out, messages, err := run(t, restoreCommand(), append(args, "--at", tt.want.At.Format(time.RFC3339), "--config", config, "--json")...)
+			if errors.Is(err, errReported) != (tt.want.Missing != nil) || messages != "" {
+				t.Errorf("%v, %q", err, messages)
+			}
+			lines := slices.DeleteFunc(strings.SplitAfter(out, "\n"), func(line string) bool {
+				return strings.Contains(line, `"alias":"`) && !strings.Contains(line, `"file/docs"`)
+			})
+			results, totals := jsonLines[momentResult, momentTotals](t, strings.Join(lines, ""))
+			if totals.Began.IsZero() {
+				t.Errorf("%+v", totals)
+			}
+			totals.Began = time.Time{}
+			isEqual := slices.Equal(totals.Missing, tt.want.Missing)
+			totals.Missing, tt.want.Missing = nil, nil
+			if !isEqual || fmt.Sprint(totals) != fmt.Sprint(tt.want) || len(results) != totals.Restored+totals.Removed {
+				t.Errorf("%s, want %+v", out, tt.want)
+			}
+			files := slices.DeleteFunc(filesIn(t, root), func(name string) bool { return !strings.HasPrefix(name, "file/docs/") })
+			if !slices.EqualFunc(files, tt.files, func(file, want string) bool { return file == "file/docs/"+want }) {
+				t.Errorf("%q, want %q", files, tt.files)
+			}
+		})
+	}
+}
