@@ -79,13 +79,9 @@ type momentTotals struct {
 	At     time.Time `json:"at"`
 	// Began is when bringing back began: --at of it undoes all.
 	Began time.Time `json:"began"`
-	// What was done, or would be in a dry run.
-	Restored int   `json:"restored"`
-	Removed  int   `json:"removed"`
-	Replaced int   `json:"replaced"`
-	Doubtful int   `json:"doubtful"`
-	Bytes    int64 `json:"bytes"` // that come back
-	Failed   int   `json:"failed"`
+	// Tally is of what was done, or would be in a dry run.
+	moment.Tally
+	Failed int `json:"failed"`
 	// Missing are the names of --names that are no items afterwards.
 	Missing []string `json:"missing,omitempty"`
 	// Complete reports that no name was left out; Stopped is the reason if some were.
@@ -166,33 +162,17 @@ func (r *momentRun) pages(ctx context.Context) error {
 
 // add counts and prints what was done with a name. It returns an error only if printing fails.
 func (r *momentRun) add(step op.PastStep) error {
-	t, result := &r.totals, momentResult{Filename: step.Filename, Size: step.Then.Size}
+	result := momentResult{Filename: step.Filename, Size: step.Size()}
 	if step.Failure != nil {
-		t.Failed++
+		r.totals.Failed++
 		result.failure = r.fail(step.Filename, step.Failure)
 		return r.document(result)
 	}
-	switch step.Action {
-	case moment.BringBack:
-		result.Action = "restored"
-		t.Restored++
-	case moment.Exchange:
-		result.Action = "replaced"
-		t.Replaced++
-	case moment.TakeAway:
-		result.Action, result.Size = "removed", step.Now.Size
-		t.Removed++
-	default:
-		result.Action, result.Size = "doubtful", step.Now.Size
-		t.Doubtful++
-	}
-	if step.Action == moment.BringBack || step.Action == moment.Exchange {
-		t.Bytes += step.Then.Size
-	}
+	result.Action = r.totals.Add(step.Action, step.Filename, result.Size, 0)
 	if step.Action != moment.Doubt {
 		r.isThere[step.Filename] = step.Action != moment.TakeAway
 	}
-	if t.DryRun || step.Action == moment.Doubt {
+	if r.totals.DryRun || step.Action == moment.Doubt {
 		r.sayf("%s: %s, %s", step.Filename, result.Action, bytesText(result.Size))
 	}
 	return r.document(result)
@@ -223,24 +203,26 @@ func (r *momentRun) findMissing(ctx context.Context) error {
 // report prints the totals. stopped is the error that ended the run early, or nil.
 func (r *momentRun) report(stopped error) error {
 	t := &r.totals
+	if !t.DryRun && t.Restored.Items+t.Replaced.Items+t.Removed.Items > 0 {
+		defer func() { r.sayf("To undo it: --at %s", t.Began.Format(time.RFC3339Nano)) }()
+	}
 	t.Complete, t.Stopped = stopped == nil, r.text(stopped)
 	if err := r.document(t); err != nil {
 		return err
 	}
-	row := func(what string, n int) []string { return []string{what, humanize.Comma(int64(n)) + " items"} }
+	row := func(what string, of moment.Items) []string {
+		return []string{what, humanize.Comma(int64(of.Items)) + " items", bytesText(of.Bytes)}
+	}
 	err := r.table([][]string{
-		row("restored", t.Restored), row("replaced", t.Replaced), row("removed", t.Removed), row("doubtful", t.Doubtful), row("failed", t.Failed),
+		row("restored", t.Restored), row("replaced", t.Replaced), row("removed", t.Removed), row("doubtful", t.Doubtful),
+		{"failed", humanize.Comma(int64(t.Failed)) + " items"},
 	})
 	switch {
 	case err != nil:
 		return err
 	case stopped != nil:
 		r.failf("Stopped: %v\nRun the same command again to continue.", r.explain(stopped))
-	case t.Failed+t.Doubtful+len(t.Missing) > 0:
-	default:
-		if !t.DryRun && t.Restored+t.Replaced+t.Removed > 0 {
-			r.sayf("To undo it: --at %s", t.Began.Format(time.RFC3339Nano))
-		}
+	case t.Failed+t.Doubtful.Items+len(t.Missing) == 0:
 		return nil
 	}
 	return errReported

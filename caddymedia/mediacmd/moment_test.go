@@ -9,7 +9,16 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/leaf/moment"
 )
+
+// back returns the count of so many items of the tests.
+func back(restored, removed int) moment.Tally {
+	return moment.Tally{
+		Restored: moment.Items{Items: restored, Bytes: int64(1536 * restored)}, Removed: moment.Items{Items: removed, Bytes: int64(1536 * removed)},
+	}
+}
 
 // TestRestoreAt: everything becomes what it was 45 minutes ago, in the aliases, or in the folder,
 // that are named. Of the names in a list, those that will be missing are told.
@@ -19,14 +28,14 @@ func TestRestoreAt(t *testing.T) { // not parallel: Caddy has globals
 		files []string // of the alias afterwards; an item that came later is new.txt
 		want  momentTotals
 	}{
-		{"file/docs", []string{"a.txt", "sub/b.txt"}, momentTotals{Restored: 2, Removed: 1, Bytes: 3072}},
-		{"", []string{"a.txt", "sub/b.txt"}, momentTotals{Restored: 2, Removed: 1, Bytes: 3072}},
-		{"file/docs/sub", []string{"new.txt", "sub/b.txt"}, momentTotals{Folder: "sub", Restored: 1, Bytes: 1536}},
-		{"file/docs --folder sub", []string{"new.txt", "sub/b.txt"}, momentTotals{Folder: "sub", Restored: 1, Bytes: 1536}},
-		{"file/docs --dry-run", []string{"new.txt"}, momentTotals{DryRun: true, Restored: 2, Removed: 1, Bytes: 3072}},
+		{"file/docs", []string{"a.txt", "sub/b.txt"}, momentTotals{Tally: back(2, 1)}},
+		{"", []string{"a.txt", "sub/b.txt"}, momentTotals{Tally: back(2, 1)}},
+		{"file/docs/sub", []string{"new.txt", "sub/b.txt"}, momentTotals{Folder: "sub", Tally: back(1, 0)}},
+		{"file/docs --folder sub", []string{"new.txt", "sub/b.txt"}, momentTotals{Folder: "sub", Tally: back(1, 0)}},
+		{"file/docs --dry-run", []string{"new.txt"}, momentTotals{DryRun: true, Tally: back(2, 1)}},
 		{
 			"file/docs --dry-run --names NAMES", []string{"new.txt"},
-			momentTotals{DryRun: true, Restored: 2, Removed: 1, Bytes: 3072, Missing: []string{"new.txt", "../x", "none.txt"}},
+			momentTotals{DryRun: true, Tally: back(2, 1), Missing: []string{"new.txt", "../x", "none.txt"}},
 		},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
@@ -54,7 +63,7 @@ func TestRestoreAt(t *testing.T) { // not parallel: Caddy has globals
 			totals.Began = time.Time{}
 			isEqual := slices.Equal(totals.Missing, tt.want.Missing)
 			totals.Missing, tt.want.Missing = nil, nil
-			if !isEqual || fmt.Sprint(totals) != fmt.Sprint(tt.want) || len(results) != totals.Restored+totals.Removed {
+			if !isEqual || fmt.Sprint(totals) != fmt.Sprint(tt.want) || len(results) != totals.Restored.Items+totals.Removed.Items {
 				t.Errorf("%s, want %+v", out, tt.want)
 			}
 			files := slices.DeleteFunc(filesIn(t, root), func(name string) bool { return !strings.HasPrefix(name, "file/docs/") })

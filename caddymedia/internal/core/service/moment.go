@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -37,6 +38,9 @@ type MomentStep struct {
 	// Now is the item that is there; zero for none.
 	Now storagedrivers.Info
 }
+
+// Size returns the size of the item that comes back, or goes, in bytes.
+func (s MomentStep) Size() int64 { return cmp.Or(s.Then.Size, s.Now.Size) }
 
 // MomentPage is what has to be done with some names, in their order.
 type MomentPage struct {

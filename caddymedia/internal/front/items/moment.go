@@ -1,7 +1,6 @@
 package items
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -20,23 +19,10 @@ type pastAnswer struct {
 	// Began is when the first request began: bringing the folder back to it undoes all. It has the
 	// microseconds of the entries in the trash.
 	Began time.Time `json:"began"`
-	// Restored are items that were gone, Removed those that came later, Replaced those that have their
-	// earlier bytes again, and Doubtful those that are left, because the clocks do not tell.
-	Restored pastItems `json:"restored"`
-	Removed  pastItems `json:"removed"`
-	Replaced pastItems `json:"replaced"`
-	Doubtful pastItems `json:"doubtful"`
-	Failed   []failed  `json:"failed"`
+	moment.Tally
+	Failed []failed `json:"failed"`
 	// Cursor is that of the next request; empty after the last.
 	Cursor string `json:"cursor,omitempty"`
-}
-
-// pastItems are items of an action.
-type pastItems struct {
-	Items int `json:"items"`
-	// Bytes of the items that come back, or go.
-	Bytes     int64    `json:"bytes"`
-	Filenames []string `json:"filenames"`
 }
 
 // failed is an item that is left as it is.
@@ -47,14 +33,6 @@ type failed struct {
 
 // pastNames is the most filenames of an action in an answer.
 const pastNames = 100
-
-func (p *pastItems) add(filename string, size int64) {
-	p.Items++
-	p.Bytes += size
-	if len(p.Filenames) < pastNames {
-		p.Filenames = append(p.Filenames, filename)
-	}
-}
 
 // restorePast brings a folder back to the moment that a form names.
 func (q *itemsRequest) restorePast(ctx context.Context, form url.Values) error {
@@ -108,18 +86,12 @@ func (q *itemsRequest) past(form url.Values) (past op.Past, problem string) {
 // pastAnswerOf returns the answer with a page.
 func pastAnswerOf(past op.Past, page op.PastPage) pastAnswer {
 	answer := pastAnswer{Success: true, DryRun: past.DryRun, Began: page.Began.UTC(), Failed: []failed{}, Cursor: page.Cursor}
-	actions := map[moment.Action]*pastItems{
-		moment.BringBack: &answer.Restored, moment.TakeAway: &answer.Removed, moment.Exchange: &answer.Replaced, moment.Doubt: &answer.Doubtful,
-	}
-	for _, action := range actions {
-		action.Filenames = []string{}
-	}
 	for _, step := range page.Steps {
 		if step.Failure != nil {
 			answer.Failed = append(answer.Failed, failed{step.Filename, step.Failure.Message})
-			continue
+		} else {
+			answer.Add(step.Action, step.Filename, step.Size(), pastNames)
 		}
-		actions[step.Action].add(step.Filename, cmp.Or(step.Then.Size, step.Now.Size))
 	}
 	return answer
 }

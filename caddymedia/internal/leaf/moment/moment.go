@@ -165,3 +165,38 @@ func (m Moment) isLater(life Life) bool { return life.Removed.IsZero() || life.R
 func (m Moment) hasEnded(life Life, at time.Time) bool {
 	return m.Expires > 0 && !at.Before(life.Stored.Add(m.Expires))
 }
+
+// Tally counts the items of steps by their actions.
+type Tally struct {
+	// Restored are brought back, Removed taken away, Replaced exchanged, and Doubtful in doubt.
+	Restored Items `json:"restored"`
+	Removed  Items `json:"removed"`
+	Replaced Items `json:"replaced"`
+	Doubtful Items `json:"doubtful"`
+}
+
+// Items are those of one action.
+type Items struct {
+	Items int `json:"items"`
+	// Bytes of the items that come back, or go.
+	Bytes int64 `json:"bytes"`
+	// Filenames of the first of them.
+	Filenames []string `json:"filenames,omitempty"`
+}
+
+// Add counts an item, and keeps its filename if there are less than most. It returns the action in
+// words.
+func (t *Tally) Add(action Action, filename string, size int64, most int) string {
+	of := map[Action]struct {
+		items *Items
+		words string
+	}{
+		BringBack: {&t.Restored, "restored"}, TakeAway: {&t.Removed, "removed"}, Exchange: {&t.Replaced, "replaced"}, Doubt: {&t.Doubtful, "doubtful"},
+	}[action]
+	of.items.Items++
+	of.items.Bytes += size
+	if len(of.items.Filenames) < most {
+		of.items.Filenames = append(of.items.Filenames, filename)
+	}
+	return of.words
+}
