@@ -449,10 +449,10 @@ func (s *Service) Purge(ctx context.Context, alias *item.Alias, kept item.Kept, 
 }
 
 // PurgeDoubles removes all other entries of the generations of purged ones, which no list shows: a
-// crash, or two deletions at the same time, may leave them where a commit is not one for several
-// objects. It looks through the whole trash.
+// crash may leave them where a commit is not one for several objects, and so may two processes that
+// remove or replace an item at the same time. It looks through the whole trash.
 func (s *Service) PurgeDoubles(ctx context.Context, alias *item.Alias, purged []item.Kept, actor item.Actor) error {
-	if len(purged) == 0 || alias.Storage.Features().Together == storagedrivers.Atomic {
+	if len(purged) == 0 {
 		return nil
 	}
 	generations := map[string]bool{}

@@ -159,30 +159,43 @@ func TestListTrashOncePaged(t *testing.T) {
 	}
 }
 
-// TestPurgeDoubles: all entries of a generation are purged, and none of another one.
+// TestPurgeDoubles: all entries of a generation are purged, and none of another one. Two processes
+// on one local folder make doubles too.
 func TestPurgeDoubles(t *testing.T) {
 	t.Parallel()
-	s, alias, driver := trashed(t)
-	now := s.now()
-	old := storagedrivers.Info{Key: alias.Key("a.jpg"), ModTime: now.Add(-time.Hour), ETag: "x"}
-	other, later := old, old
-	other.ETag, later.ModTime = "y", now.Add(-time.Minute)
-	kept := map[string]storagedrivers.Info{}
-	var purged item.Kept
-	for i, info := range []storagedrivers.Info{old, other, later, old} {
-		purged = alias.NewKept(info, now.Add(-time.Duration(i)*30*time.Minute))
-		kept[alias.TrashKey(purged)] = info
-		if _, err := driver.Put(t.Context(), alias.TrashKey(purged), strings.NewReader("x"), storagedrivers.PutOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := s.PurgeDoubles(t.Context(), alias, []item.Kept{purged}, item.Actor{}); err != nil {
-		t.Fatal(err)
-	}
-	for key, info := range kept {
-		if _, err := driver.Stat(t.Context(), key); (err == nil) != (info != old) {
-			t.Errorf("%s stays: %t", key, err == nil)
-		}
+	for name, driver := range map[string]storagedrivers.Driver{
+		"memory": memory.New(),
+		"local":  local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			parts := partsOf(t)
+			parts.Storages[0].Driver = driver
+			s := start(t, parts)
+			alias, _ := s.Alias(item.Image, "webp")
+			alias.Trash = 3 * time.Hour
+			now := s.now()
+			old := storagedrivers.Info{Key: alias.Key("a.jpg"), ModTime: now.Add(-time.Hour), ETag: "x"}
+			other, later := old, old
+			other.ETag, later.ModTime = "y", now.Add(-time.Minute)
+			kept := map[string]storagedrivers.Info{}
+			var purged item.Kept
+			for i, info := range []storagedrivers.Info{old, other, later, old} {
+				purged = alias.NewKept(info, now.Add(-time.Duration(i)*30*time.Minute))
+				kept[alias.TrashKey(purged)] = info
+				if _, err := alias.Storage.Put(t.Context(), alias.TrashKey(purged), strings.NewReader("x"), storagedrivers.PutOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.PurgeDoubles(t.Context(), alias, []item.Kept{purged}, item.Actor{}); err != nil {
+				t.Fatal(err)
+			}
+			for key, info := range kept {
+				if _, err := alias.Storage.Stat(t.Context(), key); (err == nil) != (info != old) {
+					t.Errorf("%s stays: %t", key, err == nil)
+				}
+			}
+		})
 	}
 }
 
