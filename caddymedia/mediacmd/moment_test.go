@@ -34,7 +34,8 @@ func TestRestoreAt(t *testing.T) { // not parallel: Caddy has globals
 		{"file/docs --folder sub", []string{"new.txt", "sub/b.txt"}, momentTotals{Folder: "sub", Tally: back(1, 0)}},
 		{"file/docs --dry-run", []string{"new.txt"}, momentTotals{DryRun: true, Tally: back(2, 1)}},
 		{
-			"file/docs --dry-run --names NAMES", []string{"new.txt"},
+			"file/docs --dry-run --names NAMES",
+			[]string{"new.txt"},
 			momentTotals{DryRun: true, Tally: back(2, 1), Missing: []string{"new.txt", "../x", "none.txt"}},
 		},
 	} {

@@ -251,8 +251,8 @@ func TestRestorePast(t *testing.T) {
 	}
 }
 
-// TestRestorePastCut: a storage that fails in between leaves nothing lost, and the same request does
-// the rest.
+// TestRestorePastCut: a storage that fails in between leaves nothing lost, and the same request
+// does the rest.
 func TestRestorePastCut(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -292,8 +292,8 @@ func TestRestorePastCut(t *testing.T) {
 	}
 }
 
-// TestRestorePastMeanwhile: what is uploaded while a folder is brought back stays, also under a name
-// that the moment has.
+// TestRestorePastMeanwhile: what is uploaded while a folder is brought back stays, also under a
+// name that the moment has.
 func TestRestorePastMeanwhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

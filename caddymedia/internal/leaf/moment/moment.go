@@ -12,8 +12,8 @@ type Life struct {
 	// Generation is the same for all entries of one generation, and for no other: it may be in the
 	// trash twice, or in the trash and still there, after a crash or two deletions at the same time.
 	Generation string
-	// Stored is by the clock of the storage, zero if that has none, and Removed by that of the service.
-	// Removed is zero for the generation that is there.
+	// Stored is by the clock of the storage, zero if that has none, and Removed by that of the
+	// service. Removed is zero for the generation that is there.
 	Stored, Removed time.Time
 }
 

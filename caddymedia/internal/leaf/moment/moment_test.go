@@ -102,12 +102,9 @@ func TestStepsOfHistories(t *testing.T) {
 func checkHistory(t *testing.T, random *rand.Rand, dates func(time.Time) time.Time) {
 	t.Helper()
 	type truth struct{ from, to time.Time }
-	var (
-		lives  []moment.Life
-		truths []truth
-		now    = at(0)
-	)
-	for i := range 1 + random.IntN(6) {
+	number, now := 1+random.IntN(6), at(0)
+	lives, truths := make([]moment.Life, 0, number), make([]truth, 0, number)
+	for i := range number {
 		now = now.Add(time.Duration(random.Int64N(int64(6 * time.Second))))
 		stored := dates(now)
 		if n := len(lives); n > 0 && stored.Nanosecond() == 0 && !stored.After(lives[n-1].Stored) {
