@@ -155,6 +155,9 @@ func (p *Permit) awaitLater(ctx context.Context, page PastPage) *item.Failure {
 	}
 }
 
+// manyAtOnce is how many steps are done side by side: most of a step is waiting for the storage.
+const manyAtOnce = 32
+
 // carryOut does the steps of a page: first it takes away, because an item may have the name of a
 // folder. After half a minute, or after a failure of the storage, it begins no other step. after is
 // the last name of the page before.
@@ -164,7 +167,7 @@ func (p *Permit) carryOut(ctx context.Context, r Past, page PastPage, after stri
 	bounded, stop := context.WithCancelCause(limited)
 	defer stop(nil)
 	for _, takesAway := range []bool{true, false} {
-		for i, err := range guard.Each(len(page.Steps), atOnce, func(i int) error {
+		for i, err := range guard.Each(len(page.Steps), manyAtOnce, func(i int) error {
 			step := &page.Steps[i]
 			if step.Action == moment.Doubt || takesAway != (step.Action == moment.TakeAway) {
 				return nil

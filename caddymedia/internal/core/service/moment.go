@@ -49,6 +49,9 @@ type MomentPage struct {
 	Last string
 }
 
+// momentWorkers is how many names are looked at side by side. The storage may be far away.
+const momentWorkers = 32
+
 // Moment finds what brings a folder back to a moment. It reads the names of all its items, and the
 // part of the trash since the moment. The error is that of the storage.
 func (s *Service) Moment(ctx context.Context, q MomentQuery) (MomentPage, error) {
@@ -63,7 +66,7 @@ func (s *Service) Moment(ctx context.Context, q MomentQuery) (MomentPage, error)
 	page := MomentPage{Last: last}
 	found := make([]MomentStep, len(names))
 	at := moment.Moment{At: q.At, Began: q.Began, Expires: q.Alias.Expires}
-	err = errors.Join(guard.Each(len(names), trashWorkers, func(i int) error {
+	err = errors.Join(guard.Each(len(names), momentWorkers, func(i int) error {
 		now, err := item.Stat(ctx, q.Alias.Storage, q.Alias.Key(names[i]))
 		if err != nil {
 			return err
