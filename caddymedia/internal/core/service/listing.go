@@ -78,12 +78,17 @@ type ItemPage struct {
 // whose key ends with a slash: its name must contain search, without regard to case and accents.
 // Variants, unfinished uploads and markers of folders are not items.
 func ItemFilter(alias *item.Alias, search string) func(key string) bool {
-	lower, plain := strings.ToLower(search), naming.Searchable(search)
+	matches := nameFilter(search)
 	return func(key string) bool {
-		if alias.IsVariant(key) || naming.IsReserved(key) {
-			return false
-		}
-		name := path.Base(key)
+		return !alias.IsVariant(key) && !naming.IsReserved(key) && matches(path.Base(key))
+	}
+}
+
+// nameFilter returns a function that reports whether a name contains search, without regard to case
+// and accents.
+func nameFilter(search string) func(name string) bool {
+	lower, plain := strings.ToLower(search), naming.Searchable(search)
+	return func(name string) bool {
 		return strings.Contains(strings.ToLower(name), lower) ||
 			plain != "" && strings.Contains(naming.Searchable(name), plain)
 	}

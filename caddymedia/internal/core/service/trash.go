@@ -23,7 +23,8 @@ type TrashQuery struct {
 	Folder string
 	// Filename of the only item whose generations are listed; empty for all items.
 	Filename string
-	// Search is a part of the names, see [ItemFilter].
+	// Search is a part of the filenames, see [ItemFilter]. Unlike a list, the trash has no folders to
+	// find: a name is found by its folders too.
 	Search string
 	// All includes the entries that are doubles of others, or of present items.
 	All bool
@@ -67,7 +68,9 @@ func (s *Service) ListTrash(ctx context.Context, q TrashQuery) (TrashPage, error
 const sliceLength = 10_000
 
 func (s *Service) listTrash(ctx context.Context, q TrashQuery, slice int) (TrashPage, error) {
-	w := &trashWalk{TrashQuery: q, now: s.now(), most: slice, wants: ItemFilter(q.Alias, q.Search), seen: map[string]bool{}}
+	isItem, matches := ItemFilter(q.Alias, ""), nameFilter(q.Search)
+	wants := func(filename string) bool { return isItem(filename) && matches(filename) }
+	w := &trashWalk{TrashQuery: q, now: s.now(), most: slice, wants: wants, seen: map[string]bool{}}
 	if q.Cursor != "" {
 		after, ok := item.KeptOf(q.Cursor + "/x") // it has no filename, which may be that of another user
 		if !ok {
@@ -101,7 +104,7 @@ type trashWalk struct {
 	TrashQuery
 	now      time.Time
 	most     int // entries of a slice
-	wants    func(key string) bool
+	wants    func(filename string) bool
 	after    *item.Kept // the last entry before the page; nil for none
 	seen     map[string]bool
 	examined int

@@ -95,6 +95,7 @@ func TestListTrash(t *testing.T) {
 		"beside":   {TrashQuery{Folder: "a/0"}, nil},
 		"filename": {TrashQuery{Filename: "b/05.jpg"}, []string{"b/05.jpg"}},
 		"search":   {TrashQuery{Search: "1"}, only(func(name string) bool { return strings.Contains(name, "1") })},
+		"folders":  {TrashQuery{Search: "B/0"}, only(func(name string) bool { return strings.HasPrefix(name, "b/0") })},
 	} {
 		for _, tt.query.OldestFirst = range []bool{false, true} {
 			want := slices.Clone(tt.want)
