@@ -153,13 +153,13 @@ export async function confirm(title, content, action) {
 export const showError = (title, error) =>
 	ask(title, h('p', null, explained(error)), [{ text: 'Close', value: '', first: true }]);
 
-/** A link to the login: in a new tab if input would be lost, else in this one. */
+/** A link to the login: in a new tab if input or a dialog would be lost, else in this one. */
 const logInAgain = () =>
 	h('a', {
 		href: './' + location.hash,
 		target: '_blank',
 		onclick: (event) => {
-			if (state.unsaved() || isBusy()) return;
+			if (state.unsaved() || isBusy() || event.currentTarget.closest('dialog')) return;
 			event.preventDefault();
 			location.reload();
 		},

@@ -23,7 +23,7 @@ const purging = { key: 'id', success: 'purged', failure: 'It was not deleted.' }
 export function keptDialog(alias, id, list) {
 	const filename = parts(id).slice(1).join('/');
 	const body = h('div', { class: 'item' }, waiting());
-	const dialog = openDialog(nameOf(filename), body, { wide: true });
+	const dialog = openDialog(nameOf(filename) || 'Deleted item', body, { wide: true });
 
 	async function load() {
 		try {
@@ -80,16 +80,18 @@ export function keptDialog(alias, id, list) {
 }
 
 /**
- * Brings entries of a list back. Returns whether any is back.
+ * Brings entries of a list back, each name once. Returns whether any is back.
  * @param {Alias} alias
  * @param {KeptName[]} entries
  * @param {Listing} list
  */
 export async function restoreEntries(alias, entries, list) {
-	const back = await bringBack(alias, entries);
-	list.remove(...back.map(({ id }) => id)); // the trash has them until their time
+	const back = new Set((await bringBack(alias, entries)).map(({ id }) => id));
+	const names = new Set(entries.filter(({ id }) => back.has(id)).map(({ filename }) => filename));
+	const done = entries.filter(({ filename }) => names.has(filename)); // earlier versions too
+	list.remove(...done.map(({ id }) => id)); // the trash has them until their time
 	list.regainFocus();
-	return back.length > 0;
+	return back.size > 0;
 }
 
 /**

@@ -7,7 +7,7 @@ import { nameOf } from '../lib/links.js';
 import { failureList, withProgress } from '../lib/progress.js';
 import { inSets } from '../lib/sets.js';
 import { may } from '../lib/state.js';
-import { announce, ask, explained, showError } from '../lib/ui.js';
+import { announce, ask, explained } from '../lib/ui.js';
 import { offerUndo } from '../lib/undo.js';
 
 /** @type {{key: 'id', success: string, failure: string}} */
@@ -51,17 +51,28 @@ export function toldOfFolder(alias, text, { path, began }) {
 		announce(text);
 		return;
 	}
-	offerUndo(text, async () => {
+	offerUndo(text, async function act() {
 		announce('Looking in the trash …');
 		try {
 			const kept = await removedSince(began, (cursor) =>
 				get(['items', alias.kind, alias.name], { trash: '1', folder: path, limit: perPage, cursor }));
 			await undo(alias, kept);
 		} catch (error) {
-			showError('Nothing was brought back', error);
+			if (await failedWith('Nothing was brought back', h('p', null, explained(error)), 'Try again'))
+				await act();
 		}
 	});
 }
+
+/**
+ * Shows what was not brought back. Returns whether the user wants to try it another way.
+ * @param {string} title
+ * @param {Child} content
+ * @param {string | false} way
+ */
+const failedWith = (title, content, way) =>
+	ask(title, content, [{ text: 'Close', value: '', first: true }, ...way
+		? [{ text: way, value: 'yes' }] : []]);
 
 /**
  * Brings deleted items back. The list that is shown by now is loaded anew.
@@ -104,7 +115,19 @@ function digits(time) {
 }
 
 /**
- * Brings entries back and shows which failed, with what the alias allows for a name that is taken. Returns
+ * The entries without those of which there is a later one of the same name. An ID begins with the time
+ * of removal.
+ * @template {KeptName} K
+ * @param {K[]} entries
+ */
+export function lastVersions(entries) {
+	const ordered = [...entries].sort((a, b) => (a.id < b.id ? -1 : 1));
+	return [...new Map(ordered.map((entry) => [entry.filename, entry])).values()];
+}
+
+/**
+ * Brings entries back and shows which failed, with what the alias allows for a name that is taken, or to
+ * try again after an error. Of several entries of one name only the last version comes back. Returns
  * those that are back, each with its new filename.
  * @param {Alias} alias
  * @param {KeptName[]} entries
@@ -112,28 +135,30 @@ function digits(time) {
  * @returns {Promise<Restored[]>}
  */
 export async function bringBack(alias, entries, anyway = false) {
-	const total = plural(entries.length, 'item');
+	const last = lastVersions(entries);
+	const total = plural(last.length, 'item');
 	/** @type {[string, string][]} */
 	const fields = [['action', 'restore']];
 	if (anyway) fields.push([alias.overwrite ? 'replace' : 'rename', '1']);
 	/** @type {Restored[]} */
 	const back = [];
-	const { failed, error, stopped } = await withProgress(`Bringing back ${total}`, entries.length,
+	const { failed, error, stopped } = await withProgress(`Bringing back ${total}`, last.length,
 		async (progress) => {
-			for await (const restored of inSets(alias, fields, entries, restoring, progress))
+			for await (const restored of inSets(alias, fields, last, restoring, progress))
 				back.push(...restored.map(({ id, filename }) => ({ id, filename })));
 		});
 	if (back.length > 0 && failed.length === 0 && !error) announce(backText(entries, back));
 	if (failed.length === 0 && !error) return back;
 	const restored = new Set(back.map(({ id }) => id));
-	const rest = entries.filter(({ id }) => !restored.has(id));
-	const other = !anyway && failed.length > 0 && !stopped && otherWay(alias, rest.length);
-	const choice = await ask(`${rest.length.toLocaleString('en')} of ${total} not restored`, [
+	const rest = last.filter(({ id }) => !restored.has(id));
+	const isTaken = !anyway && !stopped && failed.some(({ message }) => message.includes('this name'));
+	const other = error ? 'Try again' : isTaken && otherWay(alias, rest.length);
+	const choice = await failedWith(`${rest.length.toLocaleString('en')} of ${total} not restored`, [
 		back.length > 0 && h('p', null, backText(entries, back)),
 		error && h('p', { class: 'trouble' }, explained(error)),
 		failureList(failed),
-	], [{ text: 'Close', value: '', first: true }, ...other ? [{ text: other, value: 'anyway' }] : []]);
-	return choice ? [...back, ...await bringBack(alias, rest, true)] : back;
+	], other);
+	return choice ? [...back, ...await bringBack(alias, rest, anyway || !error)] : back;
 }
 
 /**
@@ -150,8 +175,11 @@ const otherWay = ({ overwrite }, count) =>
  * @param {Restored[]} back
  */
 function backText(entries, back) {
-	if (back.length !== 1) return `${plural(back.length, 'item')} are back.`;
+	const several = lastVersions(entries).length < entries.length;
+	if (back.length !== 1)
+		return `${plural(back.length, 'item')} are back${several ? ', each in its last version' : ''}.`;
 	const [{ id, filename }] = back;
 	const old = entries.find((entry) => entry.id === id)?.filename ?? filename;
-	return old === filename ? `${nameOf(old)} is back.` : `${nameOf(old)} is back as ${nameOf(filename)}.`;
+	const as = old === filename ? '' : ` as ${nameOf(filename)}`;
+	return `${nameOf(old)} is back${as}${several ? ', in its last version' : ''}.`;
 }

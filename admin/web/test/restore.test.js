@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { span } from '../lib/format.js';
 import { state } from '../lib/state.js';
-import { backFor, removedSince } from '../pages/restore.js';
+import { backFor, lastVersions, removedSince } from '../pages/restore.js';
 
 /** A list of the trash in pages of two; asked has the cursors that were requested. */
 function trash(...removed) {
@@ -62,4 +62,9 @@ test('a period is said in its largest whole unit', () => {
 	for (const [seconds, want] of [[60, '1 minute'], [129600, '36 hours'], [1209600, '14 days'], [5400,
 		'90 minutes']])
 		assert.equal(span(seconds), want);
+});
+
+test('of several versions in a selection the last one is restored', () => {
+	const entries = ['3-1-x/a', '1-1-x/a', '2-1-x/b', '4-1-x/a'].map((id) => ({ id, filename: id.slice(6) }));
+	assert.deepEqual(lastVersions(entries).map(({ id }) => id).sort(), ['2-1-x/b', '4-1-x/a']);
 });
