@@ -120,7 +120,8 @@ interface TrashPage {
 interface ListSource {
 	page: (cursor: string, limit: number) => Promise<{ result: Item[]; folders?: string[]; next?: string; total?: number }>;
 	look: (on: LookEvents) => Look;
-	nothing: () => Child;
+	/** removed is whether there were entries that the user has removed from the list. */
+	nothing: (removed: boolean) => Child;
 }
 
 /** Called by the head of a list: sort, and all that selects all or none. */

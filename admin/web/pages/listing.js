@@ -47,8 +47,12 @@ export function listing(scope, source, view, selection, on, signal) {
 	let loading = null;
 	let stalled = false; // further pages are loaded on request only
 	let renewed = false; // since the last further page
-	/** Keys of items that are removed while a page with them may be on its way. @type {Set<string>} */
+	/** Keys of items that are removed: a page may be on its way with them, or have what is restored from
+	 * the trash, which keeps it.
+	 * @type {Set<string>} */
 	const gone = new Set();
+	/** @param {Item[]} items */
+	const left = (items) => items.filter((item) => !gone.has(keyOf(item)));
 	const content = h('div');
 	const status = h('p', { class: 'muted', role: 'status' });
 	const more = h('button', { type: 'button', hidden: true, onclick: () => once(more, onMore) });
@@ -113,8 +117,7 @@ export function listing(scope, source, view, selection, on, signal) {
 		const answer = await source.page(cursor, limit);
 		if (run !== state.run) return false;
 		const folders = (answer.folders ?? []).map(nameOf);
-		const items = answer.result.filter((item) => !gone.has(keyOf(item)));
-		gone.clear();
+		const items = left(answer.result);
 		state.folders.push(...folders);
 		state.items.push(...items);
 		state.next = answer.next ?? '';
@@ -268,7 +271,7 @@ export function listing(scope, source, view, selection, on, signal) {
 	function update() {
 		const nothing = state.folders.length + state.items.length === 0;
 		on.filled(!nothing || Boolean(state.next));
-		if (nothing && !state.next) fill(content, source.nothing());
+		if (nothing && !state.next) fill(content, source.nothing(gone.size > 0));
 		else if (!content.contains(lists.frame.element)) fill(content, lists.folders, lists.frame.element);
 		lists.folders.hidden = state.folders.length === 0;
 		lists.items.element.hidden = state.items.length === 0;
@@ -303,7 +306,7 @@ export function listing(scope, source, view, selection, on, signal) {
 	 */
 	function remove(...keys) {
 		const removed = new Set(keys);
-		if (loading) keys.forEach((key) => gone.add(key));
+		keys.forEach((key) => gone.add(key));
 		const first = state.items.findIndex((item) => removed.has(keyOf(item)));
 		selection.set([...selection.items.values()].filter((item) => removed.has(keyOf(item))), false);
 		state.items = state.items.filter((item) => !removed.has(keyOf(item)));
@@ -391,7 +394,7 @@ export function listing(scope, source, view, selection, on, signal) {
 		let cursor = state.next;
 		while (cursor) {
 			const answer = await source.page(cursor, largestPage);
-			if (run !== state.run || !each(answer.result)) return false;
+			if (run !== state.run || !each(left(answer.result))) return false;
 			cursor = answer.next ?? '';
 		}
 		return true;

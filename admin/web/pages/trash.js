@@ -44,10 +44,11 @@ const head = (alias, aliases, search, action) => [
 		h('a', { href: itemsHash(alias.kind, alias.name) }, `Items of ${alias.name}`)),
 	pageHead('Trash', action),
 	alias.trash
-	&& h('p', { class: 'lead' }, `What is deleted or replaced can be had back for ${span(alias.trash)}.`),
+	&& h('p', { class: 'lead' }, `What is deleted or replaced can be had back for ${span(alias.trash)}.`,
+		' What you restore stays here until then too.'),
 	h('div', { class: 'toolbar' }, aliases.length > 1
 		&& aliasSelect(aliases, alias, (kind, name) => trashHash(kind, name)), alias.trash
-		&& searchForm('Search by name', search,
+		&& searchForm('Search by name or folder', search,
 			(wanted) => trashHash(alias.kind, alias.name, { search: wanted }))),
 ];
 
@@ -75,8 +76,12 @@ function kept(scope, aliases, item, signal) {
 		page: (cursor, limit) =>
 			get(['items', alias.kind, alias.name], { trash: '1', search, cursor, limit }),
 		look: keptTable,
-		nothing: () =>
-			search ? empty('search', 'Nothing found', `No name in the trash contains “${search}”.`)
+		nothing: (removed) =>
+			removed
+				? empty('trash', 'Nothing left here',
+					'What you restored stays in the trash until its time. Load the page again to see it.')
+				: search
+				? empty('search', 'Nothing found', `No name or folder in the trash contains “${search}”.`)
 				: empty('trash', 'The trash is empty', 'What is deleted or replaced appears here.'),
 	};
 	const emptyButton = may('purge') && h('button', {

@@ -165,13 +165,15 @@ async function slowPage(page) {
 	await bar.getByRole('button', { name: 'Select the rest' }).click();
 	await bar.getByText(/^[\d,]{3,} items selected/).waitFor();
 	await bar.getByRole('button', { name: 'Stop' }).click();
+	const deleted = parseInt((await bar.getByText(/items selected/).innerText()).replace(',', ''), 10);
 	await bar.getByRole('button', { name: 'Delete' }).click();
 	await page.route('**/api/items/img/content', (route) => route.fulfill({ json: { success: true, result: new URLSearchParams(route.request().postData()).getAll('filename').map((filename) => ({ filename, deleted: true })) } }));
 	await page.getByRole('dialog').getByRole('button', { name: /^Delete / }).click();
 	await page.getByRole('status').filter({ hasText: /items deleted\.$/ }).waitFor();
 	release();
-	// Those after the slow page come from the server, which has not deleted them.
-	await page.waitForFunction(() => document.querySelector('[data-item]')?.dataset.item.endsWith('image-00180.jpg'));
+	// Further pages come from the server, which has not deleted them.
+	const next = `image-${String(deleted).padStart(5, '0')}.jpg`;
+	await page.waitForFunction((next) => document.querySelector('[data-item]')?.dataset.item.endsWith(next), next);
 	await page.unrouteAll();
 	await page.setViewportSize({ width: 1280, height: 900 });
 }
