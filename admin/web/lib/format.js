@@ -187,7 +187,8 @@ const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
 export function ago(time, now = Date.now()) {
 	const seconds = Math.round((new Date(time).getTime() - now) / 1000);
 	for (const [unit, length] of ages) {
-		if (Math.abs(seconds) >= length) return relative.format(Math.trunc(seconds / length), unit);
+		if (Math.abs(seconds) >= length)
+			return relative.format((seconds < 0 ? Math.ceil : Math.round)(seconds / length), unit);
 	}
 	return seconds > -5 ? 'just now' : relative.format(seconds, 'second');
 }

@@ -91,7 +91,10 @@ test('ages', () => {
 	for (
 		const [time, want] of [['2026-05-04T11:59:58Z', 'just now'], ['2026-05-04T11:59:30Z',
 			'30 seconds ago'], ['2026-05-04T11:57:00Z', '3 minutes ago'], ['2026-05-03T11:00:00Z',
-			'yesterday'], ['2024-05-01T00:00:00Z', '2 years ago']]
+			'yesterday'], ['2024-05-01T00:00:00Z', '2 years ago'], ['2026-05-18T11:59:50Z', 'in 14 days'], [
+			'2026-05-04T13:20:00Z',
+			'in 1 hour',
+		]]
 	) {
 		assert.equal(format.ago(time, now), want);
 	}
