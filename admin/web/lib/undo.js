@@ -39,6 +39,7 @@ export function offerUndo(text, act) {
 	offers.push(use);
 	place.hidden = false;
 	place.append(shown);
+	announce(''); // the message before may say the opposite
 	announce(`${text} Undo by Control Z.`, { visible: false });
 }
 

@@ -33,13 +33,18 @@ export function selectionBar(list, selection, { actions, remove }, signal) {
 	const all = h('button', { type: 'button', class: 'plain', onclick: selectAll });
 	const clear = h('button', { type: 'button', class: 'plain', onclick: clearSelection }, icon('cross'),
 		'Clear');
-	const element = h('section', { class: 'selection', 'aria-label': 'Selection', hidden: true },
-		h('div', { class: 'selection-head' }, count, all, clear),
+	const element = h('section', {
+		class: 'selection',
+		'aria-label': 'Selection',
+		tabindex: '-1',
+		hidden: true,
+	}, h('div', { class: 'selection-head' }, count, all, clear),
 		h('div', { class: 'selection-actions' }, actions.map(button)));
 
 	function show() {
 		const { items } = selection;
-		const hadFocus = element.contains(document.activeElement);
+		const held = document.activeElement;
+		const hadFocus = element.contains(held);
 		element.hidden = items.size === 0;
 		let bytes = 0;
 		for (const item of items.values()) bytes += item.size;
@@ -54,6 +59,7 @@ export function selectionBar(list, selection, { actions, remove }, signal) {
 		if (items.size > 0)
 			announce(`${plural(items.size, 'item')} selected${most || ''}`, { visible: false });
 		if (hadFocus && element.hidden) list.focus();
+		else if (held === all && all.hidden) element.focus();
 	}
 
 	function clearSelection() {
