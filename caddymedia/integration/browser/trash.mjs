@@ -21,7 +21,9 @@ await run(async () => {
 	await keyboard(page);
 	await stranded(page);
 	await takenName(page);
+	await offline(page);
 	await trash(page);
+	await manyEntries(page);
 	await versions(page);
 	await withoutTrash(page);
 	await onPhone();
@@ -154,6 +156,49 @@ async function takenName(page) {
 	await announced(page, /image-0000\.jpg is back as image-0000-\d+\.jpg\./);
 }
 
+/** Without a connection, or after the end of the session, Undo can be tried again. */
+async function offline(page) {
+	await deleteByKey(page, image(1));
+	await page.context().setOffline(true);
+	await undo(page).click();
+	const failed = dialog(page, '1 of 1 item not restored');
+	await failed.getByText('The server is unreachable.').waitFor();
+	await accessible(page, 'a failed Undo');
+	await shot(page, 'offline', false);
+	await page.context().setOffline(false);
+	const loggedOut = (route) => route.fulfill({ status: 401, contentType: 'application/json', body: '{}' });
+	await page.route('**/api/items/**', loggedOut);
+	await failed.getByRole('button', { name: 'Try again' }).click();
+	const [tab] = await Promise.all([page.waitForEvent('popup'), failed.getByRole('link', { name: 'Log in again' }).click()]);
+	await tab.close();
+	await page.unroute('**/api/items/**', loggedOut);
+	await failed.getByRole('button', { name: 'Try again' }).click();
+	await announced(page, `${image(1)} is back.`);
+}
+
+/** A folder is found in the trash by its name, and comes back as a whole. */
+async function manyEntries(page) {
+	await page.evaluate(() => fetch('api/items/img/content', { method: 'POST', body: new URLSearchParams({ action: 'delete', folder: 'many' }) }).then((answer) => answer.text()));
+	await visit(page, '#/trash/img/content?search=many');
+	await page.getByText('60 items so far').waitFor();
+	await page.getByRole('checkbox', { name: 'Select all', exact: true }).check();
+	await bar(page).getByRole('button', { name: 'Select the rest' }).press('Enter');
+	await bar(page).getByText('70 items selected').waitFor();
+	await page.evaluate(() => new Promise(requestAnimationFrame));
+	assert.notEqual(await focused(page), '', 'the focus is lost with the button');
+	await bar(page).getByRole('button', { name: 'Restore' }).click();
+	await announced(page, '70 items are back.');
+	await page.getByRole('heading', { name: 'Nothing left here' }).waitFor();
+	assert.equal(await rows(page).count(), 0, 'restored entries are shown again');
+	await accessible(page, 'all is restored');
+	await shot(page, 'nothing-left', false);
+	assert.deepEqual([await status(`many/${image(0)}`), await status(`many/${image(69)}`)], [200, 200]);
+	await visit(page, '#/trash/img/content?item=unknown');
+	await dialog(page, 'Deleted item').getByText('This is not in the trash any more.').waitFor();
+	await accessible(page, 'an unknown entry');
+	await visit(page, items);
+}
+
 /** The trash is searched, an entry is previewed, restored and removed for good, and all are. */
 async function trash(page) {
 	const { button } = controls(page);
@@ -263,6 +308,16 @@ async function versions(page) {
 	await list.getByRole('listitem').nth(1).waitFor();
 	await page.keyboard.press('Escape');
 
+	// Of all versions in a selection the last one comes back.
+	await page.evaluate(() => fetch('api/items/img/photos/tree.jpg', { method: 'DELETE' }).then((answer) => answer.text()));
+	await visit(page, '#/trash/img/photos?search=tree');
+	await page.getByText('Found 4 items.').waitFor();
+	await page.getByRole('checkbox', { name: 'Select all', exact: true }).check();
+	await bar(page).getByRole('button', { name: 'Restore' }).click();
+	await announced(page, 'tree.jpg is back, in its last version.');
+	const last = Buffer.from(await (await fetch(address('img', 'photos', 'tree.jpg'))).arrayBuffer()).toString('base64');
+	assert.equal(last, facts.more.first, 'the bytes of the last version');
+
 	// Where items are never replaced, a version comes back under another name.
 	await visit(page, `${items}?item=${image(0)}`);
 	await item(page, image(0)).getByText('Earlier versions', { exact: true }).click();
@@ -334,6 +389,6 @@ async function uploader() {
 	await accessible(page, 'the trash of an uploader');
 	await shot(page, 'uploader', false);
 	await dialog(page, 'note.txt').getByRole('button', { name: 'Restore' }).click();
-	await page.getByRole('heading', { name: 'The trash is empty' }).waitFor();
+	await page.getByRole('heading', { name: 'Nothing left here' }).waitFor();
 	assert.equal(await status('note.txt', 'content', 'file'), 200);
 }

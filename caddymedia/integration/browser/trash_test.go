@@ -21,6 +21,7 @@ func TestBrowserTrash(t *testing.T) {
 	putImages(t, p, "", 6)
 	putImages(t, p, "old", 20)
 	putImages(t, p, "old/older", 10)
+	putImages(t, p, "many", 70)
 	for i, name := range []string{"tree.jpg", "summer/house.jpg"} {
 		site.PutFile(t, filepath.Join(p.Root, "img", "photos", name), sample.JPEG(t, 320+i, 240))
 	}
