@@ -59,7 +59,7 @@ export function selectionBar(list, selection, { actions, remove }, signal) {
 		if (items.size > 0)
 			announce(`${plural(items.size, 'item')} selected${most || ''}`, { visible: false });
 		if (hadFocus && element.hidden) list.focus();
-		else if (held === all && all.hidden) element.focus();
+		else if (held === all && all.hidden) element.focus({ preventScroll: true });
 	}
 
 	function clearSelection() {
