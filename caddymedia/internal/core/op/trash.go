@@ -84,8 +84,9 @@ type Restored struct {
 	Failure *item.Failure
 }
 
-// Restore brings items back, with all checks of an upload. The entries stay. The outcomes are in
-// the order of the IDs; or all of the request fails.
+// Restore brings items back, with all checks of an upload. The entries stay. Those of one item come
+// back in their order, so that the last one remains. The outcomes are in the order of the IDs; or
+// all of the request fails.
 func (p *Permit) Restore(ctx context.Context, r Restoration) ([]Restored, *item.Failure) {
 	rights := []access.Right{access.Restore}
 	failure := p.needTrash(r.Alias, access.Restore)
@@ -96,17 +97,22 @@ func (p *Permit) Restore(ctx context.Context, r Restoration) ([]Restored, *item.
 		p.reportUnrestored(ctx, r.Alias, "", failure)
 		return nil, failure
 	}
-	outcomes := make([]Restored, len(r.IDs))
-	group := guard.NewGroup(atOnce)
+	outcomes, same := make([]Restored, len(r.IDs)), map[string][]int{}
 	for i, id := range r.IDs {
+		kept, _ := item.KeptOf(id) // one that is none has no filename
+		same[kept.Filename] = append(same[kept.Filename], i)
+	}
+	group := guard.NewGroup(atOnce)
+	for _, indexes := range same {
 		group.Go(func() error {
-			outcome := &outcomes[i]
-			err := guard.Call(func() error {
-				outcome.Item, outcome.Failure = p.restore(ctx, r, id)
-				return nil
-			})
-			if err != nil {
-				outcome.Failure = item.OperationFailure("restore the item", err)
+			for _, i := range indexes {
+				err := guard.Call(func() error {
+					outcomes[i].Item, outcomes[i].Failure = p.restore(ctx, r, r.IDs[i])
+					return nil
+				})
+				if err != nil {
+					outcomes[i].Failure = item.OperationFailure("restore the item", err)
+				}
 			}
 			return nil
 		})

@@ -1,6 +1,7 @@
 package op_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -119,5 +120,24 @@ func TestPurgeAll(t *testing.T) {
 	}
 	if number, _, failure := b.PurgeAll(t.Context(), b.alias); number != 2 || failure != nil {
 		t.Errorf("%d, %v", number, failure)
+	}
+}
+
+// TestRestoreVersions: of several versions of one item the last of the request remains.
+func TestRestoreVersions(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var ids []string
+	for i := range 20 {
+		kept := b.alias.NewKept(storagedrivers.Info{Key: b.alias.Key("a.txt"), ModTime: testservice.Noon}, testservice.Noon)
+		b.Put(t, b.alias.TrashKey(kept), fmt.Sprint("version ", i))
+		ids = append(ids, kept.ID())
+	}
+	outcomes, failure := b.Restore(t.Context(), op.Restoration{Alias: b.alias, IDs: ids, Replace: true})
+	if failure != nil || slices.ContainsFunc(outcomes, func(outcome op.Restored) bool { return outcome.Failure != nil }) {
+		t.Fatal(failure, outcomes)
+	}
+	if got := b.Objects(t)[b.alias.Key("a.txt")]; got != "version 19" {
+		t.Errorf("stored is %q", got)
 	}
 }
