@@ -28,7 +28,7 @@ type Past struct {
 	Cursor string
 	// Limit is the most names of a page; 0 is [MaxSet].
 	Limit int
-	// DryRun changes nothing.
+	// DryRun changes no item.
 	DryRun  bool
 	BaseURL string
 }
@@ -143,7 +143,7 @@ func (p *Permit) awaitLater(ctx context.Context, page PastPage) *item.Failure {
 	later := page.Began
 	for _, step := range page.Steps {
 		resolution := moment.ResolutionOf(cmp.Or(step.Now.ModTime, step.Then.Stored))
-		if after := page.Began.Add(resolution * 3 / 2); after.After(later) { // a second may lack its rest
+		if after := page.Began.Add(2 * resolution); after.After(later) { // a second may lack its rest
 			later = after
 		}
 	}

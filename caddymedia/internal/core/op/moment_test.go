@@ -222,18 +222,19 @@ func TestRestorePast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, seconds := range []bool{false, true} {
+	for name, clock := range map[string]struct{ unit, ahead time.Duration }{
+		"exact": {1, 0}, "ahead": {1, 1700 * time.Millisecond}, "seconds": {time.Second, 0}, "seconds late": {time.Second, -90700 * time.Millisecond},
+	} {
 		for seed := range histories {
-			t.Run(fmt.Sprint("memory ", seconds, " ", seed), func(t *testing.T) {
+			t.Run(fmt.Sprint(name, " ", seed), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					driver, pause := memory.New(), 200*time.Millisecond
-					if seconds {
-						pause = 10 * time.Second
-						driver.Now = func() time.Time { return time.Now().Truncate(time.Second) }
-					}
+					driver := memory.New()
+					driver.Now = func() time.Time { return time.Now().Add(clock.ahead).Truncate(clock.unit) }
 					h := newHistory(t, driver, seed)
-					h.pause = pause
+					if h.pause = 200 * time.Millisecond; clock.unit > 1 {
+						h.pause = 10 * time.Second
+					}
 					h.play(t, 12)
 					h.check(t, 4)
 				})

@@ -3,11 +3,13 @@ package service
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
@@ -55,23 +57,27 @@ const momentWorkers = 32
 // Moment finds what brings a folder back to a moment. It reads the names of all its items, and the
 // part of the trash since the moment. The error is that of the storage.
 func (s *Service) Moment(ctx context.Context, q MomentQuery) (MomentPage, error) {
+	ahead, err := s.clockAhead(ctx, q.Alias.Storage)
+	if err != nil {
+		return MomentPage{}, err
+	}
 	kept, until, err := s.keptSince(ctx, q)
 	if err != nil {
 		return MomentPage{}, err
 	}
-	names, last, err := s.changedSince(ctx, q, kept, until)
+	names, last, err := s.changedSince(ctx, q, q.At.Add(ahead), kept, until)
 	if err != nil {
 		return MomentPage{}, err
 	}
 	page := MomentPage{Last: last}
 	found := make([]MomentStep, len(names))
-	at := moment.Moment{At: q.At, Began: q.Began, Expires: q.Alias.Expires}
+	look := momentLook{moment.Moment{At: q.At.Add(ahead), Began: q.Began.Add(ahead), Expires: q.Alias.Expires}, q.Alias, ahead}
 	err = errors.Join(guard.Each(len(names), momentWorkers, func(i int) error {
 		now, err := item.Stat(ctx, q.Alias.Storage, q.Alias.Key(names[i]))
 		if err != nil {
 			return err
 		}
-		found[i], err = stepOf(ctx, at, q.Alias, names[i], now, kept[names[i]])
+		found[i], err = look.step(ctx, names[i], now, kept[names[i]])
 		return err
 	})...)
 	for _, step := range found {
@@ -82,18 +88,45 @@ func (s *Service) Moment(ctx context.Context, q MomentQuery) (MomentPage, error)
 	return page, err
 }
 
-// stepOf returns what has to be done with a name.
-func stepOf(
-	ctx context.Context, at moment.Moment, alias *item.Alias, filename string, now storagedrivers.Info, kept []InTrash,
+// clockAhead returns by how much the clock of a storage is ahead of that of the service, as far as
+// the time of an object tells, which it stores and removes. It is 0 if the storage has no times.
+func (s *Service) clockAhead(ctx context.Context, storage *storagedrivers.Storage) (time.Duration, error) {
+	key, before := "media-probe-"+rand.Text()+".txt", s.now()
+	info, err := storage.Put(ctx, key, strings.NewReader(key), storagedrivers.PutOptions{})
+	after := s.now()
+	if err == nil {
+		err = item.Remove(ctx, storage, key)
+	}
+	stored, doubt := info.ModTime, after.Sub(before)/2
+	if moment.ResolutionOf(stored) == moment.Resolution { // it lacks the rest of the second
+		stored, doubt = stored.Add(time.Second/2), doubt+time.Second/2
+	}
+	ahead := stored.Sub(before.Add(after.Sub(before) / 2))
+	if err != nil || info.ModTime.IsZero() || ahead.Abs() <= doubt {
+		return 0, err
+	}
+	return ahead, nil
+}
+
+// momentLook compares names with a moment, by the clock of the storage.
+type momentLook struct {
+	moment.Moment
+	alias *item.Alias
+	ahead time.Duration // see clockAhead
+}
+
+// step returns what has to be done with a name.
+func (l momentLook) step(
+	ctx context.Context, filename string, now storagedrivers.Info, kept []InTrash,
 ) (found MomentStep, err error) {
 	lives := make([]moment.Life, len(kept), len(kept)+1)
 	for i, entry := range kept {
-		lives[i] = moment.Life{Generation: generationOf(entry.Kept), Stored: entry.Stored, Removed: entry.Removed}
+		lives[i] = moment.Life{Generation: generationOf(entry.Kept), Stored: entry.Stored, Removed: entry.Removed.Add(l.ahead)}
 	}
 	if now.Key != "" {
-		lives = append(lives, moment.Life{Generation: generationOf(alias.NewKept(now, time.Time{})), Stored: now.ModTime})
+		lives = append(lives, moment.Life{Generation: generationOf(l.alias.NewKept(now, time.Time{})), Stored: now.ModTime})
 	}
-	step := at.Step(lives)
+	step := l.Step(lives)
 	found = MomentStep{Filename: filename, Action: step.Action, Now: now}
 	if step.Then >= 0 && step.Then < len(kept) {
 		found.Then = kept[step.Then]
@@ -103,7 +136,7 @@ func stepOf(
 	}
 	isBack := false // it was brought back before
 	if found.Then.Size == now.Size {
-		isBack, err = sameBytes(ctx, alias.Storage, now.Key, alias.TrashKey(found.Then.Kept))
+		isBack, err = sameBytes(ctx, l.alias.Storage, now.Key, l.alias.TrashKey(found.Then.Kept))
 	}
 	switch {
 	case isBack:
@@ -162,9 +195,9 @@ func (s *Service) keptSince(ctx context.Context, q MomentQuery) (kept map[string
 }
 
 // changedSince returns, in their order, the names that have entries, or an item that may have been
-// stored since the moment. last is the last one if more may follow.
+// stored since the moment, by the clock of the storage. last is the last one if more may follow.
 func (s *Service) changedSince(
-	ctx context.Context, q MomentQuery, kept map[string][]InTrash, until string,
+	ctx context.Context, q MomentQuery, since time.Time, kept map[string][]InTrash, until string,
 ) (names []string, last string, err error) {
 	gone := slices.Sorted(maps.Keys(kept)) // of which no item was listed yet
 	isShown := ItemFilter(q.Alias, "")
@@ -181,7 +214,7 @@ func (s *Service) changedSince(
 		if isKept {
 			gone = gone[1:]
 		}
-		if isKept || name > q.After && isShown(info.Key) && mayBeSince(q.Alias, info, q.At) {
+		if isKept || name > q.After && isShown(info.Key) && mayBeSince(q.Alias, info, since) {
 			names = append(names, name)
 		}
 	}

@@ -12,8 +12,7 @@ type Life struct {
 	// Generation is the same for all entries of one generation, and for no other: it may be in the
 	// trash twice, or in the trash and still there, after a crash or two deletions at the same time.
 	Generation string
-	// Stored is by the clock of the storage, zero if that has none, and Removed by that of the
-	// service. Removed is zero for the generation that is there.
+	// Stored is zero if the storage has no times, and Removed for the generation that is there.
 	Stored, Removed time.Time
 }
 
@@ -44,7 +43,7 @@ type Step struct {
 	IsRecent bool
 }
 
-// Moment is a time to which items are brought back.
+// Moment is a time to which items are brought back. All times are those of the storage.
 type Moment struct {
 	// At is the time, and Began when bringing back began: what was stored since stays.
 	At, Began time.Time
