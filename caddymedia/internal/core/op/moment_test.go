@@ -116,7 +116,7 @@ func (h *history) play(t *testing.T, changes int) {
 // wait is longer than the resolution of times.
 func (h *history) wait() { time.Sleep(h.pause/2 + time.Duration(h.random.Int64N(int64(h.pause/2)))) }
 
-var names = []string{"a.txt", "b.txt", "sub/a.txt", "sub/b.txt", "sub/deep/c.txt", "sub.txt"}
+var names = []string{"a.txt", "b.txt", "sub/a.txt", "sub/b.txt", "sub/deep/c.txt", "sub.txt", "sub.txt/d.txt"}
 
 // change changes something, or finds that it cannot be changed.
 func (h *history) change(t *testing.T) {
@@ -166,13 +166,22 @@ func (h *history) restore(t *testing.T, r op.Past) (began time.Time, done []op.P
 	}
 }
 
+// limit returns the size of a page. In a local folder an item has to go before another one gets the
+// name of its folder, which is done in one page.
+func (h *history) limit() int {
+	if h.alias.Storage.Features().Local {
+		return 0
+	}
+	return h.random.IntN(4)
+}
+
 // check brings the alias back to random moments and wants what was there, nothing more to do, and
 // to undo it.
 func (h *history) check(t *testing.T, times int) {
 	t.Helper()
 	for range times {
 		then, before := h.moment[h.random.IntN(len(h.moment))], h.tree(t)
-		past := op.Past{At: then.at, Limit: h.random.IntN(4), Folder: []string{"", "", "sub"}[h.random.IntN(3)]}
+		past := op.Past{At: then.at, Limit: h.limit(), Folder: []string{"", "", "sub"}[h.random.IntN(3)]}
 		want := map[string]string{}
 		inFolder := func(name string) bool { return past.Folder == "" || strings.HasPrefix(name, past.Folder+"/") }
 		for name, content := range before {
@@ -249,6 +258,37 @@ func TestRestorePast(t *testing.T) {
 			h.play(t, 8)
 			h.check(t, 2)
 		})
+	}
+}
+
+// TestRestorePastFolder: an item comes back whose name is by now that of a folder.
+func TestRestorePastFolder(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t, local.New(local.Config{Root: t.TempDir()}, slog.New(slog.DiscardHandler)), 1)
+	h.pause = 120 * time.Millisecond
+	store := func(folder, name string) {
+		t.Helper()
+		req := upload.Upload{SubFolder: folder, Request: h.Permit.Request(item.File, "one", "", []access.Right{access.Upload})}
+		if _, failures := h.Service.Uploader().Upload(t.Context(), req, upload.Body(name, strings.NewReader(name))); failures != nil {
+			t.Fatal(failures)
+		}
+		h.wait()
+	}
+	store("/", "sub.txt")
+	at := time.Now()
+	h.wait()
+	if _, err := h.Delete(t.Context(), op.Deletion{Alias: h.alias, Filename: "sub.txt"}); err != nil {
+		t.Fatal(err)
+	}
+	store("sub.txt", "a.txt")
+	began, _ := h.restore(t, op.Past{At: at})
+	if got := h.tree(t); len(got) != 1 || got["sub.txt"] != "sub.txt" {
+		t.Errorf("%v", got)
+	}
+	h.wait()
+	h.restore(t, op.Past{At: began})
+	if got := h.tree(t); len(got) != 1 || got["sub.txt/a.txt"] != "a.txt" {
+		t.Errorf("undone %v", got)
 	}
 }
 

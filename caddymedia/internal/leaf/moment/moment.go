@@ -108,7 +108,6 @@ func (m Moment) then(lives []Life) (index int, sure bool) {
 	index, before := -1, -1 // the last one that was removed before the moment
 	for i, life := range lives {
 		switch {
-		case !isLast(lives, i):
 		case m.isLater(life) && (index < 0 || endsBefore(life, lives[index])):
 			index = i
 		case !m.isLater(life) && (before < 0 || endsBefore(lives[before], life)):
@@ -143,13 +142,6 @@ const Before = time.Minute
 // times in whole seconds may give it the second that follows that of the one before it.
 func isMoved(life, before Life) bool {
 	return ResolutionOf(life.Stored) == Resolution && !life.Stored.After(before.Stored.Add(time.Second))
-}
-
-// isLast reports whether no other entry of the generation was removed later, or is there.
-func isLast(lives []Life, i int) bool {
-	return !slices.ContainsFunc(lives, func(other Life) bool {
-		return other.Generation == lives[i].Generation && endsBefore(lives[i], other)
-	})
 }
 
 // endsBefore reports whether a generation was removed before another one, which may be there.

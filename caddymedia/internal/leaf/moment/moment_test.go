@@ -103,16 +103,17 @@ func checkHistory(t *testing.T, random *rand.Rand, dates func(time.Time) time.Ti
 	t.Helper()
 	type truth struct{ from, to time.Time }
 	number, now := 1+random.IntN(6), at(0)
+	pause := []time.Duration{6 * time.Second, 300 * time.Millisecond}[random.IntN(2)]
 	lives, truths := make([]moment.Life, 0, number), make([]truth, 0, number)
 	for i := range number {
-		now = now.Add(time.Duration(random.Int64N(int64(6 * time.Second))))
+		now = now.Add(time.Duration(random.Int64N(int64(pause))))
 		stored := dates(now)
 		if n := len(lives); n > 0 && stored.Nanosecond() == 0 && !stored.After(lives[n-1].Stored) {
 			stored = lives[n-1].Stored.Add(time.Second)
 		}
 		lives = append(lives, moment.Life{Generation: fmt.Sprint(i), Stored: stored})
 		truths = append(truths, truth{from: now})
-		now = now.Add(time.Duration(1 + random.Int64N(int64(4*time.Second))))
+		now = now.Add(time.Duration(1 + random.Int64N(int64(pause))))
 		lives[i].Removed, truths[i].to = now, now
 	}
 	isThere := random.IntN(2) == 0
