@@ -116,6 +116,24 @@ interface TrashPage {
 	next?: string;
 }
 
+/** What is done to an item to bring a library back to a time. */
+type PastAction = 'restored' | 'replaced' | 'removed' | 'doubtful';
+
+interface PastItems {
+	items: number;
+	bytes: number;
+	/** The first of them. */
+	filenames?: string[];
+}
+
+/** What was done to bring a library back to a time, or would be. */
+interface Past extends Record<PastAction, PastItems> {
+	/** When that began: this time undoes it. */
+	began: string;
+	failed: Failure[];
+	cursor?: string;
+}
+
 /** The pages of a list, the look of its entries, and what is shown without any. */
 interface ListSource {
 	page: (cursor: string, limit: number) => Promise<{ result: Item[]; folders?: string[]; next?: string; total?: number }>;

@@ -12,6 +12,8 @@ const undo = (page) => offers(page).getByRole('button', { name: /^Undo/ });
 const address = (kind, alias, filename) => new URL(`/static/${kind}/${alias}/${filename}`, facts.panel).href;
 const status = async (filename, alias = 'content', kind = 'img') => (await fetch(address(kind, alias, filename))).status;
 
+const bytes = async (alias, filename) => Buffer.from(await (await fetch(address('img', alias, filename))).arrayBuffer()).toString('base64');
+
 await run(async () => {
 	const page = await open({ route: items });
 	await selection(page);
@@ -26,9 +28,43 @@ await run(async () => {
 	await manyEntries(page);
 	await versions(page);
 	await withoutTrash(page);
+	await asItWas();
 	await onPhone();
 	await uploader();
 });
+
+/** The library becomes what it was at a time, and that is undone. */
+async function asItWas() {
+	const page = await open({ route: '#/trash/img/photos' });
+	await page.waitForTimeout(1500); // a field of a time has whole seconds
+	const at = await page.evaluate(() => new Date(Date.now() - new Date().getTimezoneOffset() * 60_000).toISOString().slice(0, 19));
+	await page.waitForTimeout(1500);
+	const before = await bytes('photos', 'summer/house.jpg');
+	await page.evaluate(() => fetch('api/items/img/photos/summer/house.jpg', { method: 'DELETE' }).then((answer) => answer.text()));
+	assert.equal(await status('summer/house.jpg', 'photos'), 404);
+	const button = page.getByRole('button', { name: 'As it was at …' });
+	await button.click();
+	const question = dialog(page, 'As it was at …');
+	await question.getByLabel('Date and time').fill(at);
+	await accessible(page, 'the time of a library');
+	await shot(page, 'as-it-was', false);
+	await question.getByRole('button', { name: 'Show what changes' }).click();
+	const plan = dialog(page, /^As it was at .*[0-9]/);
+	await plan.getByText('Come back: 1 item').waitFor();
+	await plan.getByText('summer/house.jpg').waitFor();
+	await accessible(page, 'what a time changes');
+	await shot(page, 'as-it-was-plan', false);
+	await plan.getByRole('button', { name: 'Change 1 item' }).click();
+	await offers(page).getByText('1 item back.').waitFor();
+	assert.equal(await bytes('photos', 'summer/house.jpg'), before);
+	await page.waitForTimeout(100);
+	await undo(page).click();
+	await offers(page).getByText('1 item in the trash.').waitFor();
+	assert.equal(await status('summer/house.jpg', 'photos'), 404);
+	await undo(page).click();
+	await offers(page).getByText('1 item back.').waitFor();
+	assert.equal(await bytes('photos', 'summer/house.jpg'), before);
+}
 
 /** A selection is deleted, and is back by Undo. */
 async function selection(page) {
