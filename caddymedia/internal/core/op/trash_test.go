@@ -127,11 +127,11 @@ func TestPurgeAll(t *testing.T) {
 func TestRestoreVersions(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	var ids []string
-	for i := range 20 {
+	ids := make([]string, 20)
+	for i := range ids {
 		kept := b.alias.NewKept(storagedrivers.Info{Key: b.alias.Key("a.txt"), ModTime: testservice.Noon}, testservice.Noon)
 		b.Put(t, b.alias.TrashKey(kept), fmt.Sprint("version ", i))
-		ids = append(ids, kept.ID())
+		ids[i] = kept.ID()
 	}
 	outcomes, failure := b.Restore(t.Context(), op.Restoration{Alias: b.alias, IDs: ids, Replace: true})
 	if failure != nil || slices.ContainsFunc(outcomes, func(outcome op.Restored) bool { return outcome.Failure != nil }) {
