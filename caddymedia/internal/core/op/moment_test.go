@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -300,13 +301,11 @@ func TestRestorePastCut(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				driver, calls := memory.New(), -1
+				driver, calls := memory.New(), atomic.Int64{}
+				calls.Store(1 << 30)
 				driver.Fail = func(op, _ string) error {
-					if op == "copy" || op == "delete" {
-						if calls--; calls == 0 {
-							calls = 1 // from now on
-							return storagedrivers.ErrUnavailable
-						}
+					if (op == "copy" || op == "delete") && calls.Add(-1) < 0 {
+						return storagedrivers.ErrUnavailable
 					}
 					return nil
 				}
@@ -315,7 +314,8 @@ func TestRestorePastCut(t *testing.T) {
 				h.play(t, 12)
 				then := h.moment[h.random.IntN(len(h.moment))]
 				past := op.Past{Alias: h.alias, At: then.at}
-				for calls = 1 + h.random.IntN(4); ; calls = 1 + h.random.IntN(20) {
+				for most := int64(4); ; most = 20 {
+					calls.Store(h.random.Int64N(most))
 					page, failure := h.RestorePast(t.Context(), past)
 					if failure != nil && failure.Reason != item.Unavailable {
 						t.Fatal(failure)
@@ -339,12 +339,11 @@ func TestRestorePastMeanwhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		driver, h := memory.New(), (*history)(nil)
-		isBack := false // the first item
+		isBack := atomic.Bool{} // the first item
 		driver.Fail = func(op, key string) error {
-			if op != "copy" || h == nil || isBack {
+			if op != "copy" || h == nil || isBack.Swap(true) {
 				return nil
 			}
-			isBack = true
 			for _, name := range []string{"a.txt", "b.txt", "c.txt", "new.txt"} {
 				req := upload.Upload{SubFolder: "/", Request: h.Permit.Request(item.File, "one", "", []access.Right{access.Upload})}
 				if key != h.alias.Key(name) { // whose lock is held
@@ -370,7 +369,7 @@ func TestRestorePastMeanwhile(t *testing.T) {
 		time.Sleep(time.Second)
 		h = made
 		page, failure := h.RestorePast(t.Context(), op.Past{Alias: h.alias, At: at})
-		if failure != nil || !isBack {
+		if failure != nil || !isBack.Load() {
 			t.Fatal(failure)
 		}
 		refused, isNew := 0, 0
