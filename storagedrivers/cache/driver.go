@@ -127,7 +127,7 @@ func (d *cached) Delete(ctx context.Context, key string, opts storagedrivers.Del
 	return err
 }
 
-// Rename gives an object another key, if the driver is a [storagedrivers.Renamer].
+// Rename is that of the driver, which may be a [storagedrivers.Renamer].
 func (d *cached) Rename(ctx context.Context, source storagedrivers.Info, to string) (err error) {
 	renamer, ok := d.Driver.(storagedrivers.Renamer)
 	if !ok {

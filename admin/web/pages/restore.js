@@ -85,8 +85,8 @@ async function undo(alias, kept) {
 }
 
 /**
- * The entries of the trash that were removed since a time, of each name the one that was removed
- * first: a later removal is somebody else's. page returns a page of the trash, the newest entries first.
+ * The entries of the trash that were removed since a time, of each name the first one: the others are of
+ * later removals by other users. page returns a page of the trash, the newest entries first.
  * @param {string} began
  * @param {(cursor: string) => Promise<TrashPage>} page
  */

@@ -6,12 +6,12 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/core/upload"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/moment"
 	"github.com/caddymedia/media/storagedrivers"
@@ -88,8 +88,8 @@ func (s *Service) Moment(ctx context.Context, q MomentQuery) (MomentPage, error)
 	return page, err
 }
 
-// clockAhead returns by how much the clock of a storage is ahead of that of the service, as far as
-// the time of an object tells, which it stores and removes. It is 0 if the storage has no times.
+// clockAhead stores and removes an object, and returns by how much its time is ahead of the clock of
+// the service; 0 if the storage has no times, or the difference is within their resolution.
 func (s *Service) clockAhead(ctx context.Context, storage *storagedrivers.Storage) (time.Duration, error) {
 	key, before := "media-probe-"+rand.Text()+".txt", s.now()
 	info, err := storage.Put(ctx, key, strings.NewReader(key), storagedrivers.PutOptions{})
@@ -150,15 +150,9 @@ func (l momentLook) step(
 // sameBytes reports whether two objects have the same bytes. A missing one differs.
 func sameBytes(ctx context.Context, storage *storagedrivers.Storage, keys ...string) (same bool, err error) {
 	var sums [2][sha256.Size]byte
-	err = errors.Join(guard.Each(len(sums), len(sums), func(i int) error {
-		object, _, err := storage.Open(storagedrivers.WithoutCache(ctx), keys[i], storagedrivers.Range{})
-		if err != nil {
-			return err
-		}
-		hash := sha256.New()
-		_, err = io.Copy(hash, object)
-		sums[i] = [sha256.Size]byte(hash.Sum(nil))
-		return errors.Join(err, object.Close())
+	err = errors.Join(guard.Each(len(sums), len(sums), func(i int) (err error) {
+		sums[i], err = upload.StoredSum(ctx, storage, keys[i])
+		return err
 	})...)
 	return err == nil && sums[0] == sums[1], ignoreMissing(err)
 }

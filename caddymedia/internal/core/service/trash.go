@@ -356,9 +356,9 @@ func (s *Service) sweepAlias(ctx context.Context, alias *item.Alias, what string
 	})
 }
 
-// SweepTrash removes what has ended from the trash of an alias, and tells the observer the number
-// and size of the rest. It asks the storage once, and for each hour whose entries may have changed
-// since the last time. What cannot be removed does not stop the rest.
+// SweepTrash removes the ended entries from the trash of an alias, and reports the number and size
+// of the others to the observer. It asks the storage once, and for each hour whose entries may have
+// changed since the last time. An entry that cannot be removed does not stop the rest.
 func (s *Service) SweepTrash(ctx context.Context, alias *item.Alias) error {
 	var left error
 	known, counts := s.process.usages.trashOf(alias), trashCounts{}

@@ -150,17 +150,22 @@ func (b *batch) sameBytes(ctx context.Context, up *received, info storagedrivers
 	if info.Size != up.size {
 		return false, nil
 	}
-	object, err := b.alias.Storage.OpenSeeker(storagedrivers.WithoutCache(ctx), info.Key)
-	if err != nil {
-		return false, err
-	}
-	defer func() { err = errors.Join(err, object.Close()) }()
-	there, err := sumOf(object)
+	there, err := StoredSum(ctx, b.alias.Storage, info.Key)
 	if err != nil {
 		return false, err
 	}
 	sum, err := sumOf(up.staged)
 	return sum == there, err
+}
+
+// StoredSum returns the SHA-256 of the bytes of a stored object.
+func StoredSum(ctx context.Context, storage *storagedrivers.Storage, key string) (sum [sha256.Size]byte, err error) {
+	object, err := storage.OpenSeeker(storagedrivers.WithoutCache(ctx), key)
+	if err != nil {
+		return sum, err
+	}
+	defer func() { err = errors.Join(err, object.Close()) }()
+	return sumOf(object)
 }
 
 // sumOf returns the SHA-256 of all bytes.

@@ -374,7 +374,7 @@ const (
 	OriginPanel Origin = "panel" // the administrators' panel
 	OriginAdmin Origin = "admin" // Caddy's admin endpoint
 	OriginGo    Origin = "go"    // code in the same process
-	OriginEnd   Origin = "end"   // the end of the item; nobody asked
+	OriginEnd   Origin = "end"   // the end of an item, without a caller
 )
 
 // AnyExtension in place of extensions accepts all names but those that are never accepted, also

@@ -51,9 +51,9 @@ type Moment struct {
 	Expires time.Duration
 }
 
-// Resolution is the shortest time between a change and a moment that is told for certain by a
-// storage whose times are whole seconds. They lack the rest of the second, and the clock of the
-// storage may differ from that of the service by as much.
+// Resolution is the time around a moment within which a change is in doubt, for a storage whose
+// times are whole seconds. They lack the rest of the second, and the clock of the storage may differ
+// from that of the service by as much.
 const Resolution = 2 * time.Second
 
 // fine is [Resolution] for other storages. The times of files lag behind by a tick of the kernel.
@@ -71,11 +71,16 @@ func ResolutionOf(stored time.Time) time.Duration {
 // there at the moment or later, and those which ended less than [Before] before it, in any order.
 func (m Moment) Step(lives []Life) Step {
 	step := Step{Then: -1, Now: slices.IndexFunc(lives, func(l Life) bool { return l.Removed.IsZero() })}
+	if step.Now >= 0 {
+		stored := lives[step.Now].Stored
+		if stored.After(m.Began.Add(ResolutionOf(stored))) {
+			return step // it was stored since
+		}
+		step.IsRecent = stored.After(m.Began.Add(-ResolutionOf(stored)))
+	}
 	then, sure := m.then(lives)
 	isThen := then >= 0 && step.Now >= 0 && lives[then].Generation == lives[step.Now].Generation
 	switch {
-	case step.Now >= 0 && lives[step.Now].Stored.After(m.Began.Add(ResolutionOf(lives[step.Now].Stored))):
-		return step // it was stored since
 	case !sure:
 		step.Action = Doubt
 	case isThen && m.hasEnded(lives[then], m.Began):
@@ -83,16 +88,12 @@ func (m Moment) Step(lives []Life) Step {
 	case then < 0 && step.Now < 0, isThen:
 	case step.Now < 0:
 		step.Action = BringBack
+	case then >= 0:
+		step.Action = Exchange
+	case step.IsRecent:
+		step.Action = Doubt
 	default:
-		step.IsRecent = lives[step.Now].Stored.After(m.Began.Add(-ResolutionOf(lives[step.Now].Stored)))
-		switch {
-		case then >= 0:
-			step.Action = Exchange
-		case step.IsRecent:
-			step.Action = Doubt
-		default:
-			step.Action = TakeAway
-		}
+		step.Action = TakeAway
 	}
 	step.Then = then
 	return step
