@@ -51,10 +51,10 @@ type PastPage struct {
 	Cursor string
 }
 
-// RestorePast brings the items of some names back, for half a minute: those that were removed since
-// the moment are restored, with all checks of an upload, those that came later go to the trash, and
-// those that were replaced are exchanged. Items that are uploaded after the first request stay. The
-// request may be repeated, and then does the rest.
+// RestorePast brings the items of some names back, for half a minute: those that were removed
+// since the moment are restored, with all checks of an upload, those that came later go to the
+// trash, and those that were replaced are exchanged. Items that are uploaded after the first
+// request stay. The request may be repeated, and then does the rest.
 func (p *Permit) RestorePast(ctx context.Context, r Past) (page PastPage, failure *item.Failure) {
 	rights := []access.Right{access.Restore, access.Delete}
 	if r.Alias.Overwrite {

@@ -52,8 +52,8 @@ type Moment struct {
 }
 
 // Resolution is the time around a moment within which a change is in doubt, for a storage whose
-// times are whole seconds. They lack the rest of the second, and the clock of the storage may differ
-// from that of the service by as much.
+// times are whole seconds. They lack the rest of the second, and the clock of the storage may
+// differ from that of the service by as much.
 const Resolution = 2 * time.Second
 
 // fine is [Resolution] for other storages. The times of files lag behind by a tick of the kernel.
