@@ -88,8 +88,8 @@ func (s *Service) Moment(ctx context.Context, q MomentQuery) (MomentPage, error)
 	return page, err
 }
 
-// clockAhead stores and removes an object, and returns by how much its time is ahead of the clock of
-// the service; 0 if the storage has no times, or the difference is within their resolution.
+// clockAhead stores and removes an object, and returns by how much its time is ahead of the clock
+// of the service; 0 if the storage has no times, or the difference is within their resolution.
 func (s *Service) clockAhead(ctx context.Context, storage *storagedrivers.Storage) (time.Duration, error) {
 	key, before := "media-probe-"+rand.Text()+".txt", s.now()
 	info, err := storage.Put(ctx, key, strings.NewReader(key), storagedrivers.PutOptions{})
