@@ -35,9 +35,11 @@ type AliasOptions struct {
 
 	// How long items that are deleted or replaced can be had back, from `1m` to `3650d`, or `off`.
 	// They are kept in the same storage, in the folder `<prefix>@trash`, so that the `prefix` cannot
-	// be `/`, and take its space until then. A shorter time counts at once. Default: the `trash` of
-	// the app.
-	Trash string `json:"trash,omitempty" option:"common" example:"14d"`
+	// be `/`, and take its space until then. A shorter time counts at once. With `locked` behind the
+	// time, as in `14d locked`, nobody removes them before it, whatever rights, commands or later
+	// configurations there are: only who has access to the storage itself. Then no item can be purged
+	// either, and one that the trash cannot keep cannot be deleted. Default: the `trash` of the app.
+	Trash string `json:"trash,omitempty" option:"common,joined" example:"14d"`
 
 	// How long after they were stored items are to be had, from `1m` to `3650d`, or `off`. Then they
 	// answer 410, and are removed within an hour, into the trash where there is one. A replaced,
@@ -201,7 +203,7 @@ func (o *AliasOptions) Check() error {
 	if o.Private != nil && o.Redirect != nil && o.Redirect.To == redirectPublic {
 		return errors.New("redirect public does not go with private: the storage serves the items without a signature")
 	}
-	kept, err := parseKept("trash", o.Trash)
+	kept, _, err := parseTrash(o.Trash)
 	if _, expires := parseKept("expires", o.Expires); err == nil {
 		err = expires
 	}
@@ -415,7 +417,7 @@ func (o *AliasOptions) alias(
 	if alias.Prefix, err = cleanPrefix(cmp.Or(o.Prefix, string(kind)+"/"+name)); err != nil {
 		return nil, err
 	}
-	if alias.Trash, err = parseKept("trash", cmp.Or(o.Trash, c.Trash)); err != nil {
+	if alias.Trash, alias.TrashLocked, err = parseTrash(cmp.Or(o.Trash, c.Trash)); err != nil {
 		return nil, err
 	}
 	if alias.Trash > 0 && !alias.HasTrashFolder() {
@@ -489,6 +491,17 @@ func parseKept(option, text string) (time.Duration, error) {
 		return 0, fmt.Errorf("%s: %q is not from 1m to 3650d, or off", option, text)
 	}
 	return kept, nil
+}
+
+// parseTrash returns how long the option trash keeps items, see [parseKept], and whether that is
+// locked.
+func parseTrash(text string) (kept time.Duration, locked bool, err error) {
+	period, locked := strings.CutSuffix(text, " locked")
+	kept, err = parseKept("trash", period)
+	if err == nil && locked && kept == 0 {
+		err = errors.New("trash: locked needs a time, as in 14d locked")
+	}
+	return kept, locked, err
 }
 
 func normalExtension(ext string) string { return strings.ToLower(strings.TrimPrefix(ext, ".")) }

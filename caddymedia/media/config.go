@@ -66,8 +66,9 @@ type Settings struct {
 	CDNBase string `json:"cdn_base,omitempty" option:"address" example:"https://cdn.example.com"`
 
 	// How long items that are deleted or replaced can be had back, in all aliases, from `1m` to
-	// `3650d`, or `off`. An alias may have its own. Default: `off`, they are removed for good.
-	Trash string `json:"trash,omitempty" example:"14d"`
+	// `3650d`, or `off`. With `locked` behind the time, nobody removes them before. An alias may have
+	// its own. Default: `off`, they are removed for good.
+	Trash string `json:"trash,omitempty" option:"joined" example:"14d"`
 
 	// The origins of pages on other sites that may use the service in a browser:
 	// `https://www.example.com`, or `*` for all. Such pages need a token or a ticket; cookies are
@@ -207,7 +208,7 @@ func (s *Settings) Check() error {
 			return fmt.Errorf("signing_key: a key has %d bytes, and needs %d or more", len(key), signing.MinKey)
 		}
 	}
-	_, err := parseKept("trash", s.Trash)
+	_, _, err := parseTrash(s.Trash)
 	return err
 }
 

@@ -214,6 +214,8 @@ func TestNewErrors(t *testing.T) {
 			c.Trash, c.FileAliases["content"].Prefix = "1d", "/"
 		},
 		`trash: "1s" is not from 1m to 3650d, or off`:               func(c *Config) { c.Trash = "1s" },
+		`trash: locked needs a time`:                                func(c *Config) { c.Trash = "off locked" },
+		`file alias "content": trash: locked needs a time`:          func(c *Config) { c.FileAliases["content"].Trash = " locked" },
 		`file alias "content": prefix: `:                            func(c *Config) { c.FileAliases["content"].Prefix = "a/../b" },
 		`file alias "content": extensions: "php" is never accepted`: func(c *Config) { c.FileAliases["content"].Extensions = []string{"php"} },
 		`image alias "content": negotiate needs webp`:               func(c *Config) { c.ImageAliases["content"].Negotiate = true },

@@ -280,7 +280,7 @@ func (w *trashing) add(alias *item.Alias, entry service.InTrash, err error) erro
 		Alias: fullName(alias), Size: entry.Size, Stored: entry.Stored, Removed: entry.Removed, Purged: w.purge && err == nil,
 	}
 	if entry.Filename != "" {
-		found.ID, found.Filename, found.ExpiresAt = entry.ID(), entry.Filename, entry.Removed.Add(alias.Trash)
+		found.ID, found.Filename, found.ExpiresAt = entry.ID(), entry.Filename, alias.EndOf(entry.Kept)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -116,7 +116,7 @@ func (f *field) mark(word string, of reflect.Type) bool {
 		return o.Type == textsType
 	case word == "joined":
 		f.joined = true
-		return o.Type == textsType
+		return o.Type == textsType || o.Type == Text
 	case word == "argument":
 		f.argument = true
 		return o.Type == Text

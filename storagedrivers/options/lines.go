@@ -135,6 +135,9 @@ func (f field) words(value reflect.Value) []string {
 	case periodType:
 		return []string{shortly(time.Duration(value.Int()))}
 	default:
+		if f.joined {
+			return strings.Fields(value.String())
+		}
 		return []string{value.String()}
 	}
 }

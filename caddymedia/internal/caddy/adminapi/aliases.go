@@ -33,9 +33,11 @@ type aliasAnswer struct {
 	Extensions []string `json:"extensions"`
 	WebP       bool     `json:"webp"`
 	// Trash is for how many seconds deleted items can be had back; 0 without a trash.
-	Trash    int64          `json:"trash,omitempty"`
-	Settings map[string]any `json:"settings"`
-	Accounts []string       `json:"accounts"`
+	Trash int64 `json:"trash,omitempty"`
+	// TrashLocked means that nothing is purged.
+	TrashLocked bool           `json:"trash_locked,omitempty"`
+	Settings    map[string]any `json:"settings"`
+	Accounts    []string       `json:"accounts"`
 }
 
 // aliases returns all aliases, image aliases first. A user who may use items and nothing else gets
@@ -58,7 +60,7 @@ func (c *call) aliases() error {
 			Storage: alias.Storage.Name(), Prefix: alias.Prefix, Address: alias.BaseURL + alias.Path(),
 			Overwrite: alias.Overwrite, Dated: alias.Storage.Features().Dated, Private: alias.Private != nil,
 			Sanitize: alias.Sanitize, MaxSize: alias.MaxSize,
-			Extensions: slices.Sorted(maps.Keys(alias.Extensions)), WebP: alias.WebP != nil, Trash: int64(alias.Trash / time.Second),
+			Extensions: slices.Sorted(maps.Keys(alias.Extensions)), WebP: alias.WebP != nil, Trash: int64(alias.Trash / time.Second), TrashLocked: alias.TrashLocked,
 			Settings: settings, Accounts: append([]string{}, c.app.NamedBy(alias.Name)...),
 		}
 		if c.account != nil {

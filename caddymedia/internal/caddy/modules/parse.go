@@ -100,7 +100,7 @@ func readerOf(f options.Field) reader {
 	switch into := f.Value.(type) {
 	case *[]string:
 		if f.Joined {
-			return readJoined(into)
+			return readJoined(func(text string) { *into = append(*into, text) })
 		}
 		return ReadTexts(into)
 	case *bool:
@@ -117,7 +117,11 @@ func readerOf(f options.Field) reader {
 		}
 		return countReader(f, into)
 	default:
-		return checked(into.(*string), func(string) error { return f.CheckText(*into.(*string)) }) // there is no other type
+		text := into.(*string) // there is no other type
+		if f.Joined {
+			return readJoined(func(joined string) { *text = joined })
+		}
+		return checked(text, func(string) error { return f.CheckText(*text) })
 	}
 }
 
@@ -129,13 +133,13 @@ func countReader[N int | int64](f options.Field, into *N) reader {
 }
 
 // readJoined reads an option whose arguments are one text.
-func readJoined(into *[]string) reader {
+func readJoined(set func(text string)) reader {
 	return func(d *caddyfile.Dispenser) error {
-		args := d.RemainingArgs()
+		name, args := d.Val(), d.RemainingArgs()
 		if len(args) == 0 {
-			return d.ArgErr()
+			return d.Errf("%s takes a value", name)
 		}
-		*into = append(*into, strings.Join(args, " "))
+		set(strings.Join(args, " "))
 		return nil
 	}
 }

@@ -120,8 +120,7 @@ func (w *trashWalk) walk(ctx, bounded context.Context) error {
 		return err
 	}
 	for _, hour := range hours {
-		ended := !w.now.Before(hour.Add(time.Hour + w.Alias.Trash))
-		if !ended && !w.isBefore(hour, hour.Add(time.Hour)) {
+		if !w.isBefore(hour, hour.Add(time.Hour)) {
 			if err := w.hour(ctx, bounded, hour); err != nil {
 				return err
 			}

@@ -230,6 +230,37 @@ func TestSweepTrash(t *testing.T) {
 	}
 }
 
+// TestTrashLocked: entries that are locked stay when the time of the alias becomes shorter, and are
+// listed, until the time that they were locked for.
+func TestTrashLocked(t *testing.T) {
+	t.Parallel()
+	s, alias, driver := trashed(t)
+	now := s.now()
+	s.now = func() time.Time { return now }
+	keep(t, alias, driver, "plain.jpg", now)
+	alias.TrashLocked = true
+	keep(t, alias, driver, "locked.jpg", now)
+	was := alias.Trash
+	alias.TrashLocked, alias.Trash = false, time.Minute
+	for _, tt := range []struct {
+		after time.Duration
+		names []string
+	}{
+		{0, []string{"locked.jpg", "plain.jpg"}},
+		{was - time.Second, []string{"locked.jpg"}},
+		{time.Second, nil},
+	} {
+		now = now.Add(tt.after)
+		if err := s.SweepTrash(t.Context(), alias); err != nil {
+			t.Fatal(err)
+		}
+		names := s.trashPages(t, TrashQuery{Alias: alias, Limit: 10}, 100)
+		if slices.Sort(names); !slices.Equal(names, tt.names) {
+			t.Errorf("after %s: %q, want %q", tt.after, names, tt.names)
+		}
+	}
+}
+
 // heldObserver keeps the last count of a trash.
 type heldObserver struct {
 	NopObserver

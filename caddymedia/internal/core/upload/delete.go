@@ -53,8 +53,11 @@ func (u *Uploader) DeleteItem(ctx context.Context, d Deletion) (trash string, er
 // remove removes an item, and sets its size, its variant and its entry in the trash.
 func (u *Uploader) remove(ctx context.Context, d Deletion, removed *Item) error {
 	a := d.Alias
-	if a.IsVariant(removed.Filename) || naming.IsReserved(removed.Filename) {
+	switch {
+	case a.IsVariant(removed.Filename), naming.IsReserved(removed.Filename):
 		return fs.ErrNotExist
+	case d.Purge && a.TrashLocked:
+		return errLocked
 	}
 	unlock, err := a.Lock(ctx, removed.Filename)
 	if err != nil {

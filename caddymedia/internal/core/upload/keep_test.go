@@ -122,6 +122,53 @@ func TestKeepUnkeepable(t *testing.T) {
 	wantContents(t, s, map[string]string{alias.Key(long): "before"})
 }
 
+// TestKeepLocked: while a trash is locked, no request removes anything for good; an entry stays
+// locked when the alias is not any more, until the time that it was locked for.
+func TestKeepLocked(t *testing.T) {
+	t.Parallel()
+	s := onMemory(t, nil)
+	alias := withTrash(t, s)
+	alias.TrashLocked = true
+	other := newAlias(t, "other", s)
+	u := newUploader(alias, other)
+	now := time.Now()
+	u.Now = func() time.Time { return now }
+	upload := func(content string, purge bool) ([]Item, item.Failures) {
+		req := Upload{Request: Request{Kind: item.File, Purge: purge}}
+		return uploadBody(t, u, bytes.NewReader(formBody(file("a.txt", content))), req)
+	}
+	for _, content := range []string{"first", "second"} {
+		if _, failures := upload(content, false); failures != nil {
+			t.Fatal(failures)
+		}
+	}
+	before := contents(t, s)
+	var kept item.Kept
+	for key := range before {
+		if entry, ok := alias.KeptAt(key); ok {
+			kept = entry
+		}
+	}
+	purge := func(alias *item.Alias) error { return u.Purge(t.Context(), alias, kept, item.Actor{}) }
+	_, replaced := upload("third", true)
+	_, moved := u.Transfer(t.Context(), Transfer{Request: Request{Kind: item.File, Alias: "other", Purge: true}, From: alias, Filename: "a.txt", To: "b.txt"})
+	_, deleted := u.DeleteItem(t.Context(), Deletion{Alias: alias, Filename: "a.txt", Purge: true})
+	shorter := *alias
+	shorter.Trash, shorter.TrashLocked = time.Minute, false
+	now = now.Add(alias.Trash - time.Second)
+	for name, err := range map[string]error{"replaced": replaced, "moved": moved, "deleted": deleted, "purged": purge(alias), "shorter": purge(&shorter)} {
+		if !errors.Is(err, errLocked) && !strings.Contains(fmt.Sprint(err), errLocked.Message) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	wantContents(t, s, before)
+	now = now.Add(time.Second)
+	if err := purge(&shorter); err != nil {
+		t.Error(err)
+	}
+	wantKept(t, alias, map[string][]string{})
+}
+
 // TestKeepImage: variants and renditions of a removed image are not kept.
 func TestKeepImage(t *testing.T) {
 	t.Parallel()

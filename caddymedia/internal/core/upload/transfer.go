@@ -171,8 +171,8 @@ func (t *transferring) receive(ctx context.Context, b *batch) error {
 	if err == nil && t.isItself(alias, filename) {
 		return errItself
 	}
-	if !t.Copy && !t.Purge { // before anything is stored
-		if err := mayKeep(t.From, t.source, true); err != nil {
+	if !t.Copy { // before anything is stored
+		if err := mayKeep(t.From, t.source, true, t.Purge); err != nil {
 			return t.failure(err)
 		}
 	}

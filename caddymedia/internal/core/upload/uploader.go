@@ -251,8 +251,11 @@ func (b *batch) checkExact(alias *item.Alias, filename string) error {
 // target returns the alias of the request, if the request may use it with its sub folder.
 func (b *batch) target() (*item.Alias, error) {
 	alias, err := b.findAlias(b.aliasName())
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case b.req.Purge && alias.Overwrite && alias.TrashLocked:
+		return nil, errLocked
 	}
 	return alias, b.req.Forced.checkSubFolder(b.subFolder())
 }

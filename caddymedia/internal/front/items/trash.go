@@ -104,7 +104,7 @@ func (q *itemsRequest) trash(ctx context.Context, values url.Values) error {
 	for i, entry := range page.Entries {
 		answer.Result[i] = keptAnswer{
 			ID: entry.ID(), Filename: entry.Filename, Size: entry.Size, ContentType: q.alias.ContentType(naming.Extension(entry.Filename)),
-			Stored: entry.Stored.UTC(), Removed: entry.Removed.UTC(), ExpiresAt: entry.Removed.Add(q.alias.Trash).UTC(),
+			Stored: entry.Stored.UTC(), Removed: entry.Removed.UTC(), ExpiresAt: q.alias.EndOf(entry.Kept).UTC(),
 		}
 	}
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, answer)

@@ -2,6 +2,7 @@ package items_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"path"
 	"strings"
@@ -77,6 +78,43 @@ func TestTrashServed(t *testing.T) {
 	} {
 		httpCase{Target: target, Status: 404}.Check(t, s)
 	}
+}
+
+// TestTrashLocked: of an alias whose trash is locked nothing goes for good, whatever the request.
+func TestTrashLocked(t *testing.T) {
+	t.Parallel()
+	s := newSiteWith(t, media.Limits{}, func(c *media.Config) {
+		c.Trash = "1h locked"
+		c.Accounts[someKey].May = []string{"upload", "list", "delete", "replace", "move", "restore", "purge"}
+	})
+	s.Put(t, "file/one/sub/a.txt", "a")
+	s.Put(t, "file/one/sub/b.txt", "b")
+	httpCase{Method: http.MethodDelete, Target: itemsPath + "file/one/sub/b.txt", Header: bearer, Status: 200, Has: `"trash":"`}.Check(t, s)
+	entry := s.Keys(t, "file/one@trash/")[0]
+	_, id, _ := strings.Cut(strings.TrimPrefix(entry, "file/one@trash/"), "/")
+	before := s.Objects(t)
+	item, alias := itemsPath+"file/one/sub/a.txt", itemsPath+"file/one"
+	for name, tt := range map[string]httpCase{
+		"item":       {Method: http.MethodDelete, Target: item + "?purge=yes", Status: 409},
+		"move":       {Method: http.MethodPost, Target: item, Header: urlencoded, Body: "to=sub/c.txt&purge=yes", Status: 409},
+		"set":        {Method: http.MethodPost, Target: alias, Header: urlencoded, Body: "action=delete&filename=sub/a.txt&purge=yes", Status: 200, Has: `"deleted":false`},
+		"folder":     {Method: http.MethodPost, Target: alias, Header: urlencoded, Body: "action=delete&folder=sub&purge=yes", Status: 409},
+		"entry":      {Method: http.MethodPost, Target: alias, Header: urlencoded, Body: "action=purge&id=" + id, Status: 200, Has: `"purged":false`},
+		"everything": {Method: http.MethodPost, Target: alias, Header: urlencoded, Body: "action=purge&everything=yes", Status: 409},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt.Header += bearer
+			if tt.Has == "" {
+				tt.Has = "locked"
+			}
+			tt.Check(t, s)
+			if after := s.Objects(t); !maps.Equal(after, before) {
+				t.Errorf("the objects have changed: %v", after)
+			}
+		})
+	}
+	httpCase{Target: alias + "?trash=1", Header: bearer, Status: 200, Has: id}.Check(t, s)
+	httpCase{Method: http.MethodPost, Target: alias, Header: urlencoded + bearer, Body: "action=restore&id=" + id, Status: 200, Has: `"restored":true`}.Check(t, s)
 }
 
 // TestFolderInTrash: the entries of a deleted folder are those that are not older than the

@@ -79,6 +79,8 @@ type Alias struct {
 	Overwrite bool
 	// Trash is how long the generations of items that are removed or replaced are kept; 0 keeps none.
 	Trash time.Duration
+	// TrashLocked means that nobody removes them before.
+	TrashLocked bool
 	// Expires is how long items are to be had after they were stored; 0 for ever.
 	Expires time.Duration
 	// Sanitize makes plain names. Otherwise they are stored exactly as submitted.

@@ -20,7 +20,7 @@ import (
 //	img/content@trash/2026-11-29T22/1764454543123456-1764450000000000-9d1b0c7ef2k7qx4m/26-11/photo.jpg
 //
 // The times are microseconds since 1970, in 16 digits. So the keys are in the order of removal, and
-// nothing else need be stored.
+// nothing else need be stored. An entry that is locked has the time of its end as a fourth part.
 
 // TrashSuffix is the end of the folder names that are reserved for trash.
 const TrashSuffix = "@trash"
@@ -43,6 +43,8 @@ type Kept struct {
 	Removed, Stored time.Time
 	// Generation is the same for all entries of one generation of one item.
 	Generation string
+	// LockedUntil is the time before which no configuration removes the entry; zero for none.
+	LockedUntil time.Time
 
 	random string
 }
@@ -55,10 +57,14 @@ const (
 
 // NewKept returns a new entry for an item of the alias that is removed now.
 func (a *Alias) NewKept(old storagedrivers.Info, now time.Time) Kept {
-	return Kept{
+	kept := Kept{
 		Filename: a.Filename(old.Key), Removed: now, Stored: old.ModTime, Generation: generationOf(old),
 		random: strings.ToLower(rand.Text()[:randomLength]),
 	}
+	if a.TrashLocked {
+		kept.LockedUntil = now.Add(a.Trash)
+	}
+	return kept
 }
 
 // generationOf identifies a generation of an item among those that were stored at one time.
@@ -79,13 +85,19 @@ func micros(t time.Time) string { return fmt.Sprintf("%016d", max(t.UnixMicro(),
 func (k Kept) ID() string { return k.Head() + "/" + k.Filename }
 
 // Head is the ID without the filename. Heads are in the order of removal.
-func (k Kept) Head() string { return micros(k.Removed) + "-" + micros(k.Stored) + "-" + k.Name() }
+func (k Kept) Head() string {
+	head := micros(k.Removed) + "-" + micros(k.Stored) + "-" + k.Name()
+	if !k.LockedUntil.IsZero() {
+		head += "-" + micros(k.LockedUntil)
+	}
+	return head
+}
 
 // Name is a part of the ID in letters and digits, which no other entry has.
 func (k Kept) Name() string { return k.Generation + k.random }
 
 // idPattern matches the part of an ID before the filename.
-var idPattern = regexp.MustCompile(fmt.Sprintf(`^(\d{16})-(\d{16})-([0-9a-f]{%d})([0-9a-z]{%d})$`, generationLength, randomLength))
+var idPattern = regexp.MustCompile(fmt.Sprintf(`^(\d{16})-(\d{16})-([0-9a-f]{%d})([0-9a-z]{%d})(?:-(\d{16}))?$`, generationLength, randomLength))
 
 // KeptOf returns the entry of an ID, and false if it is none.
 func KeptOf(id string) (kept Kept, ok bool) {
@@ -95,8 +107,11 @@ func KeptOf(id string) (kept Kept, ok bool) {
 		return kept, false
 	}
 	kept = Kept{Filename: filename, Generation: found[3], random: found[4]}
-	for i, at := range []*time.Time{&kept.Removed, &kept.Stored} {
-		number, err := strconv.ParseInt(found[i+1], 10, 64)
+	for at, digits := range map[*time.Time]string{&kept.Removed: found[1], &kept.Stored: found[2], &kept.LockedUntil: found[5]} {
+		if digits == "" {
+			continue
+		}
+		number, err := strconv.ParseInt(digits, 10, 64)
 		if err != nil {
 			return kept, false
 		}
@@ -140,9 +155,21 @@ func (a *Alias) InTrash(kept Kept) (trash *Alias, filename string) {
 	return &shown, kept.ID()
 }
 
-// HasEnded reports whether the entry is not to be had back any more.
-func (a *Alias) HasEnded(kept Kept, now time.Time) bool {
-	return !now.Before(kept.Removed.Add(a.Trash))
+// EndOf returns when an entry ends: from then on it is not to be had back, and is removed.
+func (a *Alias) EndOf(kept Kept) time.Time {
+	end := kept.Removed.Add(a.Trash)
+	if kept.LockedUntil.After(end) {
+		return kept.LockedUntil
+	}
+	return end
+}
+
+// HasEnded reports whether an entry is not to be had back any more.
+func (a *Alias) HasEnded(kept Kept, now time.Time) bool { return !now.Before(a.EndOf(kept)) }
+
+// IsLocked reports whether an entry may not be removed yet.
+func (a *Alias) IsLocked(kept Kept, now time.Time) bool {
+	return a.TrashLocked && !a.HasEnded(kept, now) || now.Before(kept.LockedUntil)
 }
 
 // Earliest returns the first head that an entry of the same time of removal may have.
