@@ -74,3 +74,30 @@ func TestRestoreAt(t *testing.T) { // not parallel: Caddy has globals
 		})
 	}
 }
+
+// TestRestoreAsItWas: what the present options of the alias refuse fails, and comes back with
+// --as-it-was.
+func TestRestoreAsItWas(t *testing.T) { // not parallel: Caddy has globals
+	for _, args := range []string{"file/docs --folder /", "file/docs --at " + time.Now().Add(-45*time.Minute).Format(time.RFC3339)} {
+		config, root, _ := filledTrash(t)
+		text, err := os.ReadFile(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := strings.Replace(string(text), `"docs":{`, `"docs":{"extensions":["pdf"],`, 1)
+		if err := os.WriteFile(config, []byte(changed), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before := len(filesIn(t, root))
+		for _, flags := range []string{"", "--as-it-was"} {
+			out, messages, err := run(t, restoreCommand(), append(strings.Fields(args+" "+flags), "--config", config)...)
+			files, want := len(filesIn(t, root))-before, 0
+			if flags != "" {
+				want = 2
+			}
+			if files != want || (err == nil) != (flags != "") {
+				t.Errorf("%s %s: %d files, %v: %q %q", args, flags, files, err, out, messages)
+			}
+		}
+	}
+}

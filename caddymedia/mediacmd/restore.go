@@ -29,6 +29,8 @@ select them. Of several versions of an item it is the last removed one, unless
 The items pass the checks of an upload, and their variants and eager renditions
 are made again. What is restored stays in the trash too, until its time. An item
 whose name is taken by now fails, unless --rename or --replace allows it.
+--as-it-was checks nothing: every item comes back with the name and the bytes
+that it had, whatever the present options of the alias.
 
 --at brings everything back to what it was at a time of the last days: what was
 removed since is restored, what came later goes to the trash, and what was
@@ -48,6 +50,7 @@ With --json there is one line for each item, and a last one with the totals.`,
 	cmd.Flags().BoolVar(&r.rename, "rename", false, "Give an item whose name is taken another one, with append_time")
 	cmd.Flags().BoolVar(&r.replace, "replace", false, "Replace the item that has the name, with overwrite; that one goes to the trash")
 	cmd.Flags().BoolVar(&r.totals.DryRun, "dry-run", false, "Only show what would be restored")
+	cmd.Flags().BoolVar(&r.unchecked, "as-it-was", false, "Bring items back that the present options of the alias refuse")
 	cmd.MarkFlagsMutuallyExclusive("rename", "replace")
 	r.momentSelection.addFlags(cmd)
 	cmd.MarkFlagsOneRequired("id", "folder", "filename", "search", "removed-within", "at")
@@ -70,10 +73,11 @@ type restoring struct {
 	*session
 	trashSelection
 	momentSelection
-	rename, replace bool
-	alias           *item.Alias
-	permit          *op.Permit
-	done            *bar
+	rename, replace, unchecked bool
+
+	alias  *item.Alias
+	permit *op.Permit
+	done   *bar
 
 	mu     sync.Mutex
 	totals restoreTotals
@@ -204,7 +208,7 @@ func (r *restoring) restore(ctx context.Context, entry service.InTrash) (result 
 	}
 	for {
 		outcomes, failure := r.permit.Restore(ctx, op.Restoration{
-			Alias: r.alias, IDs: []string{entry.ID()}, Rename: r.rename, Replace: r.replace,
+			Alias: r.alias, IDs: []string{entry.ID()}, Rename: r.rename, Replace: r.replace, Unchecked: r.unchecked,
 		})
 		if failure == nil {
 			failure = outcomes[0].Failure

@@ -29,8 +29,10 @@ type Past struct {
 	// Limit is the most names of a page; 0 is [MaxSet].
 	Limit int
 	// DryRun changes no item.
-	DryRun  bool
-	BaseURL string
+	DryRun bool
+	// Unchecked brings items back as they were, whatever the present rules of the alias.
+	Unchecked bool
+	BaseURL   string
 }
 
 // PastStep is what became of a name, or would in a dry run.
@@ -230,7 +232,7 @@ func (p *Permit) carryOutStep(ctx context.Context, r Past, step service.MomentSt
 		}
 		return nil
 	}
-	transfer := upload.Transfer{Request: p.Request(r.Alias.Kind, r.Alias.Name, r.BaseURL, nil), Exact: true, Over: step.Now}
+	transfer := upload.Transfer{Request: p.Request(r.Alias.Kind, r.Alias.Name, r.BaseURL, nil), Exact: true, Over: step.Now, Unchecked: r.Unchecked}
 	if step.Action == moment.BringBack {
 		transfer.Same, transfer.New = true, r.Alias.Overwrite
 	}

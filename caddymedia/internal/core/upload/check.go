@@ -79,10 +79,20 @@ func (b *batch) checkUpload(ctx context.Context, up *received) (err error) {
 	case !b.alias.TakesAnything():
 		err = imaging.CheckFile(up.content(), ext, b.alias.ContentType(ext))
 	}
-	if err != nil {
-		return item.ContentFailure(err)
+	return b.refused(err)
+}
+
+// refused returns the failure for an error of checking or decoding content; nil if there is none, or
+// if the content is refused, and the item is stored unchecked.
+func (b *batch) refused(err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	failure := item.ContentFailure(err)
+	if b.unchecked && (failure.Reason == item.BadContent || failure.Reason == item.TooLarge) {
+		return nil
+	}
+	return failure
 }
 
 // renameMismatched replaces the extension of an image, or a missing one, with that of its content,
@@ -140,8 +150,8 @@ func (b *batch) checkDuplicates() {
 // that the alias does not store.
 func (b *batch) checkPixels(ctx context.Context, up *received) error {
 	if up.image.Format.Decodable() {
-		if err := b.renderImage(ctx, up); err != nil {
-			return item.ContentFailure(err)
+		if err := b.refused(b.renderImage(ctx, up)); err != nil {
+			return err
 		}
 	}
 	if up.image.HasMetadata() {

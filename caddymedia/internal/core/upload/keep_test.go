@@ -497,3 +497,44 @@ func TestRestore(t *testing.T) {
 		wantFailure(t, failures, item.Missing, trash, "no such item")
 	})
 }
+
+// TestRestoreUnchecked: an item that the present rules of its alias refuse comes back with its name
+// and bytes if it is not checked, and not at all otherwise.
+func TestRestoreUnchecked(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		filename string
+		change   func(*item.Alias)
+	}{
+		"extension":        {"a.txt", func(a *item.Alias) { a.Extensions = map[string]bool{"pdf": true} }},
+		"never accepted":   {"a.php", func(*item.Alias) {}},
+		"size":             {"a.txt", func(a *item.Alias) { a.MaxSize = 1 }},
+		"name":             {"sub/\u00c4 b.txt", func(a *item.Alias) { a.Sanitize = true }},
+		"no image":         {"a.jpg", func(a *item.Alias) { a.Kind = item.Image }},
+		"no image of that": {"a.txt", func(a *item.Alias) { a.Kind, a.Extensions = item.Image, map[string]bool{"jpg": true} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := onMemory(t, nil)
+			alias := withTrash(t, s)
+			tt.change(alias)
+			kept := alias.NewKept(storagedrivers.Info{Key: alias.Key(tt.filename), ModTime: noon}, noon)
+			put(t, s, alias.TrashKey(kept), "what it was")
+			u := newUploader(alias)
+			from, filename := alias.InTrash(kept)
+			transfer := Transfer{
+				Request: Request{Kind: alias.Kind, Alias: alias.Name}, From: from, Filename: filename, To: kept.Filename, Copy: true,
+				Same: true, Restores: true, Exact: true,
+			}
+			if _, failures := u.Transfer(t.Context(), transfer); failures == nil {
+				t.Error("it was accepted")
+			}
+			transfer.Unchecked = true
+			items, failures := u.Transfer(t.Context(), transfer)
+			if failures != nil || items[0].Filename != tt.filename {
+				t.Errorf("%+v, %v", items, failures)
+			}
+			wantContents(t, s, map[string]string{alias.TrashKey(kept): "what it was", alias.Key(tt.filename): "what it was"})
+		})
+	}
+}

@@ -224,6 +224,9 @@ func (b *batch) subFolder() string {
 
 // storedName returns the filename of an upload in an alias.
 func (b *batch) storedName(alias *item.Alias, up *received, subFolder string) (string, error) {
+	if b.exact != "" && b.unchecked {
+		return b.exact, nil
+	}
 	if b.exact != "" {
 		name, err := alias.StoredName(path.Base(b.exact), subFolder, b.now, b.req.Actor.Origin)
 		if err == nil {
@@ -275,6 +278,9 @@ func (b *batch) findAlias(name string) (*item.Alias, error) {
 	if b.overwrites {
 		replacing := *a
 		replacing.Overwrite, a = true, &replacing
+	}
+	if b.unchecked {
+		a = a.Unchecked()
 	}
 	return a, nil
 }

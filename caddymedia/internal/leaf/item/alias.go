@@ -385,3 +385,11 @@ const AnyExtension = "*"
 
 // TakesAnything reports whether the alias accepts all names, and all contents: it is for programs.
 func (a *Alias) TakesAnything() bool { return a.Extensions[AnyExtension] }
+
+// Unchecked returns the alias without its rules for names, sizes, content and metadata.
+func (a *Alias) Unchecked() *Alias {
+	free := *a
+	free.MaxSize, free.Extensions = math.MaxInt64, map[string]bool{AnyExtension: true}
+	free.Sanitize, free.RenameMismatched, free.Imaging.Strip = false, false, imaging.StripOff
+	return &free
+}
