@@ -284,6 +284,9 @@ func (t *transferring) confirm(ctx context.Context) error {
 	if up := t.batch.uploads[0]; up.tries == 0 && t.isItself(t.batch.alias, up.filename) {
 		return errItself // an image that gets the extension of its content
 	}
+	if t.Restores {
+		return nil // what is in the trash does not change
+	}
 	info, err := t.stat(ctx)
 	switch {
 	case err != nil:
