@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"strings"
 	"time"
 
@@ -124,6 +125,7 @@ func (r *restoring) runAt(ctx context.Context, s *session, names []string) error
 
 // run brings the alias back, and prints what was done.
 func (r *momentRun) run(ctx context.Context) error {
+	r.sayf("%s at %s", path.Join(r.totals.Alias, r.totals.Folder), r.totals.At.Format(time.RFC3339Nano))
 	bars := r.progress()
 	defer bars.close()
 	r.done = bars.items("items")
@@ -222,7 +224,11 @@ func (r *momentRun) report(stopped error) error {
 	case err != nil:
 		return err
 	case stopped != nil:
-		r.failf("Stopped: %v\nRun the same command again to continue.", r.explain(stopped))
+		advice := "\nRun the same command again to continue."
+		if failure, ok := errors.AsType[*item.Failure](stopped); ok && failure.Reason == item.BadRequest {
+			advice = "" // the time
+		}
+		r.failf("Stopped: %v%s", r.explain(stopped), advice)
 	case t.Failed+t.Doubtful.Items+len(t.Missing) == 0:
 		return nil
 	}

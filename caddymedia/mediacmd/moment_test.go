@@ -101,3 +101,23 @@ func TestRestoreAsItWas(t *testing.T) { // not parallel: Caddy has globals
 		}
 	}
 }
+
+// TestRestoreAtTold: people read of which alias and time the numbers are, and are not advised to
+// repeat what cannot succeed.
+func TestRestoreAtTold(t *testing.T) { // not parallel: Caddy has globals
+	config, _, _ := filledTrash(t)
+	for ago, message := range map[time.Duration]string{
+		45 * time.Minute: "", -time.Hour: "Stopped: the time is in the future\n", 1000 * time.Hour: "Stopped: the trash reaches back to ",
+	} {
+		at := time.Now().Add(-ago).UTC().Format(time.RFC3339)
+		out, messages, err := run(t, restoreCommand(), "--at", at, "--folder", "sub", "--dry-run", "--config", config)
+		if errors.Is(err, errReported) != (message != "") || !strings.HasPrefix(messages, message) || strings.Contains(messages, "again") {
+			t.Errorf("%v, %q, want %q", err, messages, message)
+		}
+		for _, alias := range []string{"file/docs", "file/over", "img/content"} {
+			if want := alias + "/sub at " + at + "\n"; strings.Count("\n"+out, "\n"+want) != 1 {
+				t.Errorf("no %q in\n%s", want, out)
+			}
+		}
+	}
+}
