@@ -88,6 +88,16 @@ export const literal = (text) => /^`([^`]*)`$/.exec((text ?? '').trim())?.[1] ??
 export const plural = (n, noun, many = `${noun}s`) => `${n.toLocaleString('en')} ${n === 1 ? noun : many}`;
 
 /**
+ * That an action has failed on some items: notDone(2, 5, 'moved') is "2 of 5 items not moved".
+ * @param {number} count
+ * @param {number} total
+ * @param {string} done
+ */
+export const notDone = (count, total, done) =>
+	total === 1 ? `The item is not ${done}`
+		: `${count.toLocaleString('en')} of ${plural(total, 'item')} not ${done}`;
+
+/**
  * An estimated time, as rough as an estimate is.
  * @param {number} ms
  */

@@ -74,7 +74,8 @@ export const failureList = (failed) =>
 	failed.length > 0
 	&& h('ul', { class: 'failures', role: 'list', 'aria-label': 'Failed', tabindex: '0' },
 		failed.slice(0, shownFailures).map(({ filename, message }) =>
-			h('li', null, h('strong', null, filename), h('span', { class: 'trouble' }, message))
+			h('li', null, h('strong', null, filename),
+				h('span', { class: 'trouble' }, message.replace(/\balias\b/, 'library')))
 		), failed.length > shownFailures
 		&& h('li', null, `and ${plural(failed.length - shownFailures, 'item')} more`));
 

@@ -2,7 +2,7 @@
 // The actions on the selected items: delete, move, copy addresses, download.
 import { get, parse, route } from '../lib/api.js';
 import { h, newId } from '../lib/dom.js';
-import { plural, size } from '../lib/format.js';
+import { notDone, plural, size } from '../lib/format.js';
 import { absolute, nameOf, parts } from '../lib/links.js';
 import { eachOf, failureList, showResult, withProgress } from '../lib/progress.js';
 import { inSets, nameList } from '../lib/sets.js';
@@ -76,8 +76,8 @@ async function deleteItems(alias, items, list) {
 		});
 	const text = done === items.length && only ? `${only} is deleted.` : `${plural(done, 'item')} deleted.`;
 	if (failed.length > 0 || error) {
-		await showResult(`${(items.length - done).toLocaleString('en')} of ${total} not deleted`,
-			h('p', null, text, ' The others stay selected.'),
+		await showResult(notDone(items.length - done, items.length, 'deleted'),
+			done > 0 && h('p', null, text, ' The others stay selected.'),
 			error && h('p', { class: 'trouble' }, explained(error)), failureList(failed));
 	}
 	list.regainFocus();

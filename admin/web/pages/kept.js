@@ -2,7 +2,7 @@
 // Entries of the trash: the dialog of one, and their removal for good.
 import { get, post } from '../lib/api.js';
 import { fill, h } from '../lib/dom.js';
-import { moment, plural, size, typeName } from '../lib/format.js';
+import { moment, notDone, plural, size, typeName } from '../lib/format.js';
 import { folderOf, nameOf, parts, previewOf } from '../lib/links.js';
 import { failureList, showResult, withProgress } from '../lib/progress.js';
 import { inSets, nameList } from '../lib/sets.js';
@@ -118,8 +118,8 @@ export async function purge(alias, entries, list) {
 	list.remove(...gone);
 	const text = `${plural(done, 'item')} deleted for good.`;
 	if (failures.length > 0 || error) {
-		await showResult(`${(entries.length - done).toLocaleString('en')} of ${total} not deleted`,
-			h('p', null, text), error && h('p', { class: 'trouble' }, explained(error)),
+		await showResult(notDone(entries.length - done, entries.length, 'deleted'),
+			done > 0 && h('p', null, text), error && h('p', { class: 'trouble' }, explained(error)),
 			failureList(failures));
 	} else announce(text);
 	list.regainFocus();

@@ -2,7 +2,7 @@
 // Brings back what is in the trash: after a deletion by Undo, and from the lists of the trash.
 import { get } from '../lib/api.js';
 import { h } from '../lib/dom.js';
-import { plural, span } from '../lib/format.js';
+import { notDone, plural, span } from '../lib/format.js';
 import { nameOf } from '../lib/links.js';
 import { failureList, withProgress } from '../lib/progress.js';
 import { inSets } from '../lib/sets.js';
@@ -153,7 +153,7 @@ export async function bringBack(alias, entries, anyway = false) {
 	const rest = last.filter(({ id }) => !restored.has(id));
 	const isTaken = !anyway && !stopped && failed.some(({ message }) => message.includes('this name'));
 	const other = error ? 'Try again' : isTaken && otherWay(alias, rest.length);
-	const choice = await failedWith(`${rest.length.toLocaleString('en')} of ${total} not restored`, [
+	const choice = await failedWith(notDone(rest.length, last.length, 'restored'), [
 		back.length > 0 && h('p', null, backText(entries, back)),
 		error && h('p', { class: 'trouble' }, explained(error)),
 		failureList(failed),

@@ -103,6 +103,8 @@ test('ages', () => {
 test('texts', () => {
 	assert.equal(format.plural(1, 'item'), '1 item');
 	assert.equal(format.plural(5000, 'item'), '5,000 items');
+	assert.equal(format.notDone(1, 1, 'moved'), 'The item is not moved');
+	assert.equal(format.notDone(1200, 5000, 'moved'), '1,200 of 5,000 items not moved');
 	assert.equal(format.firstSentence('A folder, e.g. v1.2 of it. It grows.'), 'A folder, e.g.');
 	assert.equal(format.firstSentence('No full stop'), 'No full stop');
 	assert.equal(format.literal('`append_time`'), 'append_time');

@@ -184,8 +184,8 @@ async function takenName(page) {
 	await uploading(page).choose({ name: image(0), mimeType: 'image/jpeg', buffer: Buffer.from(facts.more.jpegs[0], 'base64') });
 	await uploading(page).line(image(0)).getByText(/^Stored as/).waitFor();
 	await undo(page).click();
-	const refused = dialog(page, '1 of 1 item not restored');
-	await refused.getByRole('list', { name: 'Failed' }).getByText('another item has this name').waitFor();
+	const refused = dialog(page, 'The item is not restored');
+	await refused.getByRole('list', { name: 'Failed' }).getByText('another item has this name, and the items of this library are never replaced').waitFor();
 	await accessible(page, 'a name that is taken');
 	await shot(page, 'taken', false);
 	await refused.getByRole('button', { name: 'Restore under another name' }).click();
@@ -197,7 +197,7 @@ async function offline(page) {
 	await deleteByKey(page, image(1));
 	await page.context().setOffline(true);
 	await undo(page).click();
-	const failed = dialog(page, '1 of 1 item not restored');
+	const failed = dialog(page, 'The item is not restored');
 	await failed.getByText('The server is unreachable.').waitFor();
 	await accessible(page, 'a failed Undo');
 	await shot(page, 'offline', false);
