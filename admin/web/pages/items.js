@@ -7,12 +7,13 @@ import { commonFolder, folderOf, itemsHash, parts, trashHash } from '../lib/link
 import { may, mayAct, preference, state } from '../lib/state.js';
 import { empty, pageHead } from '../lib/ui.js';
 import { itemActions } from './actions.js';
-import { selectionBar } from './bar.js';
+import { selectionBar, wideOnly } from './bar.js';
 import { grid, table } from './entries.js';
 import { deleteFolder, newFolder } from './folders.js';
 import { itemDialog } from './item.js';
 import { listing } from './listing.js';
 import { opened } from './opened.js';
+import { pastButton } from './past.js';
 import { told } from './restore.js';
 import { newSelection } from './selection.js';
 import { aliasSelect, searchForm } from './toolbar.js';
@@ -76,7 +77,7 @@ function browser(scope, aliases, item, signal) {
 	return {
 		title: [folder, `Items of ${alias.name}`].filter(Boolean).join(' · '),
 		content: [
-			pageHead('Items', trashLink(alias), upload
+			pageHead('Items', trashLink(alias), folder && pastButton(scope, wideOnly), upload
 				&& [
 					h('button', {
 						type: 'button',

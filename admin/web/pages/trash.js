@@ -12,7 +12,7 @@ import { keptTable } from './entries.js';
 import { emptyTrash, keptDialog, purge, restoreEntries } from './kept.js';
 import { listing } from './listing.js';
 import { opened } from './opened.js';
-import { goBack, mayGoBack } from './past.js';
+import { pastButton } from './past.js';
 import { newSelection } from './selection.js';
 import { aliasSelect, searchForm } from './toolbar.js';
 
@@ -91,10 +91,6 @@ function kept(scope, aliases, item, signal) {
 		hidden: true,
 		onclick: (event) => once(event.currentTarget, () => emptyTrash(alias, list)),
 	}, icon('trash'), 'Empty the trash');
-	const back = mayGoBack(alias) && h('button', {
-		type: 'button',
-		onclick: (event) => once(event.currentTarget, () => goBack(alias, () => list.load())),
-	}, icon('restore'), 'As it was at …');
 	const list = listing(scope, source, { look: 'list', order: 'name' }, selection, {
 		removeFolder: () => {},
 		unordered: () => {},
@@ -122,7 +118,7 @@ function kept(scope, aliases, item, signal) {
 	return {
 		title: `Trash of ${alias.name}`,
 		content: [
-			...head(alias, aliases, search, [back, emptyButton]),
+			...head(alias, aliases, search, [pastButton(scope), emptyButton]),
 			list.element,
 			selectionBar(list, selection, { actions, remove: may('purge') && remove }, signal),
 		],

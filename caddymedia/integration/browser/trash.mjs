@@ -14,6 +14,16 @@ const status = async (filename, alias = 'content', kind = 'img') => (await fetch
 
 const bytes = async (alias, filename) => Buffer.from(await (await fetch(address('img', alias, filename))).arrayBuffer()).toString('base64');
 
+/** Stores an image under a name. */
+const store = (page, name, content) => page.evaluate(async ([name, content]) => {
+	const [, folder, base] = /(.*)\/(.*)/.exec(name);
+	const body = new FormData();
+	body.append('files[]', new File([Uint8Array.from(atob(content), (c) => c.charCodeAt(0))], base, { type: 'image/jpeg' }));
+	const answer = await fetch(`api/upload/img?alias=photos&sub_folder=${folder}`, { method: 'POST', body });
+	const text = await answer.text();
+	if (!answer.ok) throw new Error(text);
+}, [name, content]);
+
 await run(async () => {
 	const page = await open({ route: items });
 	await selection(page);
@@ -29,16 +39,24 @@ await run(async () => {
 	await versions(page);
 	await withoutTrash(page);
 	await asItWas();
+	await folderAsItWas();
 	await onPhone();
 	await uploader();
+	await filesAsTheyWere();
 });
+
+/** The present time as its field has it, with a pause before and after: it has whole seconds. */
+async function localTime(page) {
+	await page.waitForTimeout(1500);
+	const at = await page.evaluate(() => new Date(Date.now() - new Date().getTimezoneOffset() * 60_000).toISOString().slice(0, 19));
+	await page.waitForTimeout(1500);
+	return at;
+}
 
 /** The library becomes what it was at a time, and that is undone. */
 async function asItWas() {
 	const page = await open({ route: '#/trash/img/photos' });
-	await page.waitForTimeout(1500); // a field of a time has whole seconds
-	const at = await page.evaluate(() => new Date(Date.now() - new Date().getTimezoneOffset() * 60_000).toISOString().slice(0, 19));
-	await page.waitForTimeout(1500);
+	const at = await localTime(page);
 	const before = await bytes('photos', 'summer/house.jpg');
 	await page.evaluate(() => fetch('api/items/img/photos/summer/house.jpg', { method: 'DELETE' }).then((answer) => answer.text()));
 	assert.equal(await status('summer/house.jpg', 'photos'), 404);
@@ -51,7 +69,7 @@ async function asItWas() {
 	await question.getByRole('button', { name: 'Show what changes' }).click();
 	const plan = dialog(page, /^As it was at .*[0-9]/);
 	await plan.getByText('Come back: 1 item').waitFor();
-	await plan.getByText('summer/house.jpg').waitFor();
+	await pictured(plan, 'Come back', 'house.jpg');
 	await accessible(page, 'what a time changes');
 	await shot(page, 'as-it-was-plan', false);
 	await plan.getByRole('button', { name: 'Change 1 item' }).click();
@@ -64,6 +82,91 @@ async function asItWas() {
 	await undo(page).click();
 	await offers(page).getByText('1 item back.').waitFor();
 	assert.equal(await bytes('photos', 'summer/house.jpg'), before);
+}
+
+/** Waits for the pictures of an item in a plan: one, or the present and the earlier one. */
+async function pictured(plan, words, name, count = 1) {
+	const images = plan.getByRole('list', { name: words }).getByRole('listitem').filter({ hasText: name }).locator('img');
+	await images.nth(count - 1).waitFor();
+	assert.equal(await images.count(), count);
+	for (const image of await images.all()) await image.evaluate((image) => image.decode());
+}
+
+/** Checks the page in light and dark, on a screen and on a phone. */
+async function inAllLooks(page, what) {
+	const size = page.viewportSize();
+	for (const [width, height, look] of [[1280, 900, 'wide'], [390, 844, 'phone']]) {
+		await page.setViewportSize({ width, height });
+		for (const colorScheme of ['dark', 'light']) {
+			await page.emulateMedia({ colorScheme });
+			await accessible(page, `${what}, ${look} and ${colorScheme}`);
+			await shot(page, `${what}-${look}-${colorScheme}`, false);
+		}
+	}
+	await page.setViewportSize(size);
+}
+
+/** A folder becomes what it was at a time, and the rest of the library stays; that is undone. */
+async function folderAsItWas() {
+	const page = await open({ route: '#/items/img/photos' });
+	const at = await localTime(page);
+	const first = await bytes('photos', 'album/1.jpg');
+	const removed = (name) => page.evaluate((name) => fetch(`api/items/img/photos/${name}`, { method: 'DELETE' }).then((answer) => answer.text()), name);
+	for (const n of [2, 3]) await removed(`album/${n}.jpg`);
+	await removed('album/deep/4.jpg');
+	await removed('summer/house.jpg');
+	for (const [i, name] of ['album/1.jpg', 'album/fresh.jpg'].entries()) await store(page, name, facts.more.jpegs[i]);
+	for (let n = 0; n < 14; n++) await store(page, `album/later/${n}.jpg`, facts.more.jpegs[n % 2]);
+	assert.equal(await page.getByRole('button', { name: 'As it was at …' }).count(), 0, 'the whole library is on the page Trash');
+	await page.getByRole('link', { name: 'album', exact: true }).click();
+	const button = page.getByRole('button', { name: 'As it was at …' });
+	await inAllLooks(page, 'folder');
+	await button.focus();
+	await page.keyboard.press('Enter');
+	const question = dialog(page, '“album” as it was at …');
+	await question.getByText('All items in the folder “album” and below it').waitFor();
+	await question.getByLabel('Date and time').fill(at);
+	await inAllLooks(page, 'folder-as-it-was');
+	await question.getByRole('button', { name: 'Show what changes' }).click();
+	const plan = dialog(page, /^“album” as it was at .*[0-9]/);
+	await plan.getByText('Come back: 3 items').waitFor();
+	await plan.getByText('Came later, and go to the trash: 15 items').waitFor();
+	await plan.getByText('and 3 more').waitFor();
+	await pictured(plan, 'Come back', '4.jpg');
+	await pictured(plan, 'Get the earlier version', '1.jpg', 2);
+	await pictured(plan, 'Came later, and go to the trash', 'fresh.jpg');
+	assert.equal(await plan.getByText('house.jpg').count(), 0, 'another folder is in the plan');
+	await inAllLooks(page, 'folder-plan');
+	await plan.getByRole('button', { name: 'Change 19 items' }).click();
+	await offers(page).getByText('3 items back, 1 item with the earlier version, 15 items in the trash.').waitFor();
+	await page.getByRole('link', { name: '2.jpg' }).waitFor();
+	assert.equal(await focused(page), 'As it was at …');
+	assert.equal(await bytes('photos', 'album/1.jpg'), first);
+	assert.deepEqual([await status('album/fresh.jpg', 'photos'), await status('summer/house.jpg', 'photos')], [404, 404]);
+
+	// It is undone on another page, whose list shows that.
+	await page.waitForTimeout(100);
+	await page.getByRole('link', { name: 'photos', exact: true }).click();
+	await page.getByRole('link', { name: 'tree.jpg' }).waitFor();
+	await undo(page).click();
+	await offers(page).getByText('1 item with the earlier version').waitFor();
+	assert.deepEqual([await status('album/2.jpg', 'photos'), await status('album/fresh.jpg', 'photos'), await status('album/later/0.jpg', 'photos')], [404, 200, 200]);
+}
+
+/** A file library has names without pictures. */
+async function filesAsTheyWere() {
+	const page = await open({ route: '#/trash/file/content' });
+	const at = await localTime(page);
+	await page.evaluate(() => fetch('api/items/file/content/note.txt', { method: 'DELETE' }).then((answer) => answer.text()));
+	await page.getByRole('button', { name: 'As it was at …' }).click();
+	await dialog(page, 'As it was at …').getByLabel('Date and time').fill(at);
+	await page.getByRole('button', { name: 'Show what changes' }).click();
+	const plan = dialog(page, /^As it was at .*[0-9]/);
+	await plan.getByRole('list', { name: 'Come back' }).getByText('note.txt').waitFor();
+	assert.equal(await plan.locator('img').count(), 0);
+	await inAllLooks(page, 'files-plan');
+	await plan.getByRole('button', { name: 'Change 1 item' }).click();
+	await offers(page).getByText('1 item back.').waitFor();
 }
 
 /** A selection is deleted, and is back by Undo. */

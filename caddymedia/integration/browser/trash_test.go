@@ -25,6 +25,9 @@ func TestBrowserTrash(t *testing.T) {
 	for i, name := range []string{"tree.jpg", "summer/house.jpg"} {
 		site.PutFile(t, filepath.Join(p.Root, "img", "photos", name), sample.JPEG(t, 320+i, 240))
 	}
+	for i, name := range []string{"1.jpg", "2.jpg", "3.jpg", "deep/4.jpg"} {
+		site.PutFile(t, filepath.Join(p.Root, "img", "photos", "album", name), sample.JPEG(t, 400, 200+i))
+	}
 	site.PutFile(t, filepath.Join(p.Root, "file", "content", "note.txt"), "first")
 	site.PutFile(t, filepath.Join(p.Root, "file", "plain", "note.txt"), "first")
 	browse(t, "trash", panelFacts(p, map[string]any{"jpegs": []string{
