@@ -67,6 +67,8 @@ interface Alias {
 	sanitize?: boolean;
 	/** For how many seconds deleted items can be had back; missing without a trash. */
 	trash?: number;
+	/** Nothing can be purged. */
+	trash_locked?: boolean;
 	implicit?: boolean;
 	settings?: Record<string, any>;
 }

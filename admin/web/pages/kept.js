@@ -6,10 +6,9 @@ import { moment, notDone, plural, size, typeName } from '../lib/format.js';
 import { folderOf, nameOf, parts, previewOf } from '../lib/links.js';
 import { failureList, showResult, withProgress } from '../lib/progress.js';
 import { inSets, nameList } from '../lib/sets.js';
-import { may } from '../lib/state.js';
 import { announce, confirm, explained, facts, failed, once, openDialog, waiting } from '../lib/ui.js';
 import { preview } from './preview.js';
-import { bringBack } from './restore.js';
+import { bringBack, mayPurge } from './restore.js';
 
 /** @type {{key: 'id', success: string, failure: string}} */
 const purging = { key: 'id', success: 'purged', failure: 'It was not deleted.' };
@@ -57,7 +56,7 @@ export function keptDialog(alias, id, list) {
 			button('Restore', () => restoreEntries(alias, [entry], list), 'primary'),
 			h('a', { class: 'button', href: previewOf(alias, entry), download: nameOf(filename) },
 				'Download'),
-			may('purge') && button('Delete for good', () => purge(alias, [entry], list), 'danger')),
+			mayPurge(alias) && button('Delete for good', () => purge(alias, [entry], list), 'danger')),
 	];
 
 	/**

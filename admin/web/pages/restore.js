@@ -18,6 +18,12 @@ const perPage = 200;
 export const hasTrash = (alias) => Boolean(alias.trash) && may('restore');
 
 /**
+ * Whether this user may remove what is in the trash of an alias for good.
+ * @param {Alias} alias
+ */
+export const mayPurge = (alias) => may('purge') && !alias.trash_locked;
+
+/**
  * For how long some items can be had back after their deletion.
  * @param {Alias} alias
  * @param {number} count

@@ -13,6 +13,7 @@ import { emptyTrash, keptDialog, purge, restoreEntries } from './kept.js';
 import { listing } from './listing.js';
 import { opened } from './opened.js';
 import { pastButton } from './past.js';
+import { mayPurge } from './restore.js';
 import { newSelection } from './selection.js';
 import { aliasSelect, searchForm } from './toolbar.js';
 
@@ -46,7 +47,8 @@ const head = (alias, aliases, search, action) => [
 	pageHead('Trash', action),
 	alias.trash
 	&& h('p', { class: 'lead' }, `What is deleted or replaced can be had back for ${span(alias.trash)}.`,
-		' What you restore stays here until then too.'),
+		' What you restore stays here until then too.',
+		alias.trash_locked && ' Nobody can delete it for good before.'),
 	h('div', { class: 'toolbar' }, aliases.length > 1
 		&& aliasSelect(aliases, alias, (kind, name) => trashHash(kind, name)), alias.trash
 		&& searchForm('Search by name or folder', search,
@@ -85,7 +87,7 @@ function kept(scope, aliases, item, signal) {
 				? empty('search', 'Nothing found', `No name or folder in the trash contains “${search}”.`)
 				: empty('trash', 'The trash is empty', 'What is deleted or replaced appears here.'),
 	};
-	const emptyButton = may('purge') && h('button', {
+	const emptyButton = mayPurge(alias) && h('button', {
 		type: 'button',
 		class: 'quiet-danger',
 		hidden: true,
@@ -111,7 +113,7 @@ function kept(scope, aliases, item, signal) {
 	const actions = [
 		{ name: 'restore', text: 'Restore', act: (items) => restoreEntries(alias, names(items), list) },
 	];
-	if (may('purge'))
+	if (mayPurge(alias))
 		actions.push({ name: 'trash', text: 'Delete for good', act: remove, look: 'quiet-danger' });
 	list.load(history.state?.list);
 	panel.show(item);
@@ -120,7 +122,7 @@ function kept(scope, aliases, item, signal) {
 		content: [
 			...head(alias, aliases, search, [pastButton(scope), emptyButton]),
 			list.element,
-			selectionBar(list, selection, { actions, remove: may('purge') && remove }, signal),
+			selectionBar(list, selection, { actions, remove: mayPurge(alias) && remove }, signal),
 		],
 		update: ({ segments, query }) => { // in the same list only an entry is opened or closed
 			if (segments[0] !== alias.kind || segments[1] !== alias.name || (query.search ?? '') !== search)

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { span } from '../lib/format.js';
 import { state } from '../lib/state.js';
-import { backFor, lastVersions, removedSince } from '../pages/restore.js';
+import { backFor, lastVersions, mayPurge, removedSince } from '../pages/restore.js';
 
 /** A list of the trash in pages of two; asked has the cursors that were requested. */
 function trash(...removed) {
@@ -56,6 +56,15 @@ test('the question before a deletion says for how long it can be undone', () => 
 	assert.equal(backFor({ trash: 3600 }, 2), 'You can have them back for 1 hour.');
 	state.session.may = ['delete'];
 	assert.equal(backFor({ trash: 60 }, 1), 'The administrator can bring it back for 1 minute.');
+});
+
+test('nobody purges what is in a locked trash', () => {
+	for (const [may, locked, want] of [['purge', false, true], ['purge', true, false], ['restore', false,
+		false]])
+	{
+		state.session.may = [may];
+		assert.equal(mayPurge({ trash: 60, trash_locked: locked }), want);
+	}
 });
 
 test('a period is said in its largest whole unit', () => {
