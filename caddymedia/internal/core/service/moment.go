@@ -3,10 +3,10 @@ package service
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -57,7 +57,7 @@ const momentWorkers = 32
 // Moment finds what brings a folder back to a moment. It reads the names of all its items, and the
 // part of the trash since the moment. The error is that of the storage.
 func (s *Service) Moment(ctx context.Context, q MomentQuery) (MomentPage, error) {
-	ahead, err := s.clockAhead(ctx, q.Alias.Storage)
+	ahead, err := s.clockAhead(ctx, q.Alias)
 	if err != nil {
 		return MomentPage{}, err
 	}
@@ -88,14 +88,19 @@ func (s *Service) Moment(ctx context.Context, q MomentQuery) (MomentPage, error)
 	return page, err
 }
 
+// longAgo is a Unix time, of the year 2000, before which nothing was removed.
+const longAgo = 946_684_800
+
 // clockAhead stores and removes an object, and returns by how much its time is ahead of the clock
-// of the service; 0 if the storage has no times, or the difference is within their resolution.
-func (s *Service) clockAhead(ctx context.Context, storage *storagedrivers.Storage) (time.Duration, error) {
-	key, before := "media-probe-"+rand.Text()+".txt", s.now()
-	info, err := storage.Put(ctx, key, strings.NewReader(key), storagedrivers.PutOptions{})
+// of the service; 0 if the storage has no times, or the difference is within their resolution. A
+// crash in between leaves the object, in place of the folder of an hour long ago, to the sweep of
+// the trash.
+func (s *Service) clockAhead(ctx context.Context, alias *item.Alias) (time.Duration, error) {
+	key, before := alias.TrashHour(time.Unix(rand.Int64N(longAgo), 0)), s.now()
+	info, err := alias.Storage.Put(ctx, key, strings.NewReader(key), storagedrivers.PutOptions{})
 	after := s.now()
 	if err == nil {
-		err = item.Remove(ctx, storage, key)
+		err = item.Remove(ctx, alias.Storage, key)
 	}
 	stored, doubt := info.ModTime, after.Sub(before)/2
 	if moment.ResolutionOf(stored) == moment.Resolution { // it lacks the rest of the second

@@ -370,3 +370,31 @@ func TestSweepTrashFolders(t *testing.T) {
 		t.Errorf("%d hours are left, error %v", len(hours), err)
 	}
 }
+
+// TestSweepMoment: a crash may leave the object by which the clock of a storage is compared. It is
+// in no list, and swept.
+func TestSweepMoment(t *testing.T) {
+	t.Parallel()
+	s, alias, driver := trashed(t)
+	driver.Fail = func(op, _ string) error {
+		if op == "delete" {
+			return storagedrivers.ErrUnavailable
+		}
+		return nil
+	}
+	query := MomentQuery{Alias: alias, At: s.now().Add(-time.Minute), Began: s.now(), Limit: 1}
+	if _, err := s.Moment(t.Context(), query); !errors.Is(err, storagedrivers.ErrUnavailable) {
+		t.Errorf("error %v", err)
+	}
+	driver.Fail = nil
+	page, err := s.ListTrash(t.Context(), TrashQuery{Alias: alias, Limit: 10})
+	if err != nil || len(page.Entries) > 0 {
+		t.Errorf("%+v, error %v", page, err)
+	}
+	if err := s.SweepTrash(t.Context(), alias); err != nil {
+		t.Error(err)
+	}
+	for info, err := range alias.Storage.All(t.Context(), "") {
+		t.Errorf("%s is left, error %v", info.Key, err)
+	}
+}
