@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strconv"
 	"strings"
 	"time"
@@ -227,7 +228,10 @@ func (page PastPage) begun(after string) (begun PastPage, removed int) {
 // carryOutStep does a step.
 func (p *Permit) carryOutStep(ctx context.Context, r Past, step service.MomentStep) *item.Failure {
 	if step.Action == moment.TakeAway {
-		if _, err := p.delete(ctx, Deletion{Alias: r.Alias, Filename: step.Filename, Matches: step.Now.Same}, true); err != nil {
+		_, err := p.Service.Uploader().DeleteItem(ctx, upload.Deletion{
+			Alias: r.Alias, Filename: step.Filename, Actor: p.Actor, InSet: true, Matches: step.Now.Same,
+		})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // otherwise others took it away
 			return item.OperationFailure("delete the item", err)
 		}
 		return nil

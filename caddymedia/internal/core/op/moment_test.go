@@ -383,6 +383,34 @@ func TestRestorePastMeanwhile(t *testing.T) {
 	})
 }
 
+// TestRestorePastGone: an item that another request takes away meanwhile is no failure.
+func TestRestorePastGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHistory(t, memory.New(), 1)
+		time.Sleep(time.Second + time.Millisecond)
+		at := time.Now()
+		time.Sleep(time.Second)
+		for _, name := range []string{"a.txt", "b.txt"} {
+			req := upload.Upload{SubFolder: "/", Request: h.Permit.Request(item.File, "one", "", []access.Right{access.Upload})}
+			_, _ = h.Service.Uploader().Upload(t.Context(), req, upload.Body(name, strings.NewReader(name)))
+		}
+		time.Sleep(time.Second)
+		go func() {
+			time.Sleep(time.Millisecond) // the restore has looked, and waits
+			if _, err := h.Delete(t.Context(), op.Deletion{Alias: h.alias, Filename: "b.txt"}); err != nil {
+				t.Error(err)
+			}
+		}()
+		if _, done := h.restore(t, op.Past{At: at}); len(done) != 2 {
+			t.Errorf("%+v", done)
+		}
+		if tree := h.tree(t); len(tree) > 0 {
+			t.Errorf("%v", tree)
+		}
+	})
+}
+
 // TestRestorePastRefused: a caller without one of the rights changes nothing, and learns nothing.
 func TestRestorePastRefused(t *testing.T) {
 	t.Parallel()
