@@ -170,27 +170,30 @@ const momentNames = 10_000
 // is; otherwise it is empty.
 func (s *Service) keptSince(ctx context.Context, q MomentQuery) (kept map[string][]InTrash, until string, err error) {
 	kept = map[string][]InTrash{}
-	since := item.Kept{Removed: q.At.Add(-moment.Before)}
-	query := TrashQuery{Alias: q.Alias, Folder: q.Folder, All: true, OldestFirst: true, Limit: sliceLength, Cursor: since.Earliest()}
-	for {
-		page, err := s.ListTrash(ctx, query)
-		if err != nil {
-			return nil, "", err
+	since := q.At.Add(-moment.Before)
+	w := &trashWalk{TrashQuery: TrashQuery{Alias: q.Alias, Folder: q.Folder}, now: s.now(), wants: ItemFilter(q.Alias, "")}
+	err = eachHour(ctx, q.Alias, func(hour time.Time, isObject bool) error {
+		if isObject || !hour.Add(time.Hour).After(since) {
+			return nil
 		}
-		for _, entry := range page.Entries {
-			if name := entry.Filename; name > q.After && (until == "" || name <= until) {
-				kept[name] = append(kept[name], entry)
+		for info, err := range q.Alias.Storage.All(ctx, q.Alias.TrashHour(hour)+"/") {
+			if err != nil {
+				return err
+			}
+			entry, ok := q.Alias.KeptAt(info.Key)
+			name := entry.Filename
+			if ok && !entry.Removed.Before(since) && w.selects(entry) && name > q.After && (until == "" || name <= until) {
+				kept[name] = append(kept[name], InTrash{Kept: entry, Size: info.Size})
+			}
+			if len(kept) > 2*momentNames {
+				names := slices.Sorted(maps.Keys(kept))
+				until = names[momentNames-1]
+				maps.DeleteFunc(kept, func(name string, _ []InTrash) bool { return name > until })
 			}
 		}
-		if len(kept) > 2*momentNames {
-			names := slices.Sorted(maps.Keys(kept))
-			until = names[momentNames-1]
-			maps.DeleteFunc(kept, func(name string, _ []InTrash) bool { return name > until })
-		}
-		if query.Cursor = page.Next; query.Cursor == "" {
-			return kept, until, nil
-		}
-	}
+		return nil
+	})
+	return kept, until, err
 }
 
 // changedSince returns, in their order, the names that have entries, or an item that may have been
