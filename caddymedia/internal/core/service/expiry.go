@@ -33,7 +33,7 @@ func (s *Service) expiring() func(context.Context, *item.Alias) error {
 // there is one. It returns when to do so again at the earliest. What cannot be removed does not
 // stop the rest.
 func (s *Service) SweepExpired(ctx context.Context, alias *item.Alias) (next time.Time, err error) {
-	next = s.now().Add(maxExpiryWait)
+	next = s.now().Add(min(maxExpiryWait, alias.Expires)) // a new item may be the next
 	work := guard.NewGroup(trashWorkers)
 	for info, err := range alias.Storage.All(ctx, alias.Key("")) {
 		if err != nil {

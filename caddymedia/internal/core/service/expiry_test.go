@@ -66,8 +66,8 @@ func TestSweepExpired(t *testing.T) {
 		{time.Hour, 1, "@uploads/old.jpg a/new.jpg", 2},
 		{time.Hour + 9*time.Minute, 0, "@uploads/old.jpg a/new.jpg", 2},
 		{time.Hour + 10*time.Minute, 1, "@uploads/old.jpg", 3},
-		{25 * time.Hour, 0, "@uploads/old.jpg", 3},
-		{26 * time.Hour, 1, "@uploads/old.jpg", 3},
+		{2*time.Hour + 9*time.Minute, 0, "@uploads/old.jpg", 3},
+		{2*time.Hour + 10*time.Minute, 1, "@uploads/old.jpg", 3},
 	} {
 		e.at(tt.age)
 		e.listings = 0
@@ -92,6 +92,20 @@ func TestSweepExpired(t *testing.T) {
 		}
 		if slices.Sort(left); strings.Join(left, " ") != tt.left || trash != tt.trash {
 			t.Errorf("after %v: left are %q, and %d in the trash, want %q and %d", tt.age, left, trash, tt.left, tt.trash)
+		}
+	}
+}
+
+// TestSweepExpiredNew: an item that comes after a sweep is found when it expires, within an hour.
+func TestSweepExpiredNew(t *testing.T) {
+	t.Parallel()
+	for expires, want := range map[time.Duration]time.Duration{time.Hour: time.Hour, 90 * 24 * time.Hour: maxExpiryWait} {
+		e := newExpiring(t)
+		e.alias.Expires = expires
+		e.at(200 * 24 * time.Hour) // all has expired
+		next, err := e.SweepExpired(t.Context(), e.alias)
+		if err != nil || next.Sub(e.now()) != want {
+			t.Errorf("expires %v: the next sweep is after %v, want %v, error %v", expires, next.Sub(e.now()), want, err)
 		}
 	}
 }
