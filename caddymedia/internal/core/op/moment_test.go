@@ -21,6 +21,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/core/upload"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/access"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/moment"
 	"github.com/caddymedia/media/caddymedia/internal/test/testservice"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -36,7 +37,10 @@ type history struct {
 	alias  *item.Alias
 	random *rand.Rand
 	pause  time.Duration // the most between two changes
-	moment []snapshot
+	// isFolder means that items are files: none has the name of a folder.
+	isFolder bool
+	moment   []snapshot
+	done     int // steps
 }
 
 // snapshot is what an alias has at a time: bytes by name.
@@ -48,6 +52,12 @@ type snapshot struct {
 // newHistory begins a history in an alias of a driver.
 func newHistory(t *testing.T, driver storagedrivers.Driver, seed uint64) *history {
 	t.Helper()
+	return startHistory(t, driver, seed, media.AliasOptions{Trash: "1h"})
+}
+
+// startHistory begins a history in an alias with these options.
+func startHistory(t *testing.T, driver storagedrivers.Driver, seed uint64, options media.AliasOptions) *history {
+	t.Helper()
 	h := &history{random: rand.New(rand.NewPCG(seed, 2))}
 	keepNames, strategy := false, "overwrite"
 	if seed%3 == 0 {
@@ -56,7 +66,7 @@ func newHistory(t *testing.T, driver storagedrivers.Driver, seed uint64) *histor
 	own := storagedrivers.Options{Location: storagedrivers.Location{Backend: fmt.Sprintf("%p", driver)}}
 	running, err := media.New(media.Config{
 		Storages:    []media.Storage{{Name: "default", Driver: driver, Options: own, SubFolderFormat: "/", Sanitize: &keepNames, OverwriteStrategy: strategy}},
-		FileAliases: map[string]*media.FileAlias{"one": {AliasOptions: media.AliasOptions{Trash: "1h"}}},
+		FileAliases: map[string]*media.FileAlias{"one": {AliasOptions: options}},
 		Tokens:      tokenmemory.New(time.Now),
 		Comparer:    tokens.CompareFunc(func(hash, plain []byte) (bool, error) { return string(hash) == string(plain), nil }),
 	})
@@ -69,6 +79,9 @@ func newHistory(t *testing.T, driver storagedrivers.Driver, seed uint64) *histor
 		}
 	})
 	s := service.Of(running)
+	if options.Expires != "" {
+		s.Start() // to remove what expires
+	}
 	h.Permit = &op.Permit{
 		Caller: access.Caller{Account: access.Account{APIKey: "site", Rights: access.Rights()}}, Actor: item.Actor{Account: "site"},
 		Service: s, Log: slog.New(slog.DiscardHandler), Next: func() (*service.Service, func()) { return s, func() {} },
@@ -84,7 +97,14 @@ func newHistory(t *testing.T, driver storagedrivers.Driver, seed uint64) *histor
 // tree returns what the alias has.
 func (h *history) tree(t *testing.T) map[string]string {
 	t.Helper()
-	tree := map[string]string{}
+	tree, _ := h.trees(t)
+	return tree
+}
+
+// trees returns what the alias has, and what of it has expired, but is not removed yet.
+func (h *history) trees(t *testing.T) (tree, expired map[string]string) {
+	t.Helper()
+	tree, expired = map[string]string{}, map[string]string{}
 	for info, err := range h.alias.Storage.All(t.Context(), h.alias.Below("")) {
 		if err != nil {
 			t.Fatal(err)
@@ -97,9 +117,31 @@ func (h *history) tree(t *testing.T) map[string]string {
 		if err != nil || object.Close() != nil {
 			t.Fatal(err)
 		}
-		tree[h.alias.Filename(info.Key)] = string(content)
+		if h.alias.HasExpired(info, time.Now()) {
+			expired[h.alias.Filename(info.Key)] = string(content)
+		} else {
+			tree[h.alias.Filename(info.Key)] = string(content)
+		}
 	}
-	return tree
+	return tree, expired
+}
+
+// settle waits until no item expires soon.
+func (h *history) settle(t *testing.T) {
+	t.Helper()
+	for ends := true; ends; {
+		ends = false
+		for info, err := range h.alias.Storage.All(t.Context(), h.alias.Below("")) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			rest, _ := h.alias.Rest(info, time.Now())
+			ends = ends || rest > 0 && rest < 2*time.Minute
+		}
+		if ends {
+			time.Sleep(2 * time.Minute)
+		}
+	}
 }
 
 // play changes the alias so many times at random, and waits after each.
@@ -115,7 +157,7 @@ func (h *history) play(t *testing.T, changes int) {
 }
 
 // wait is longer than the resolution of times.
-func (h *history) wait() { time.Sleep(h.pause/2 + time.Duration(h.random.Int64N(int64(h.pause/2)))) }
+func (h *history) wait() { time.Sleep(h.pause - time.Duration(h.random.Int64N(int64(h.pause/4)))) }
 
 var names = []string{"a.txt", "b.txt", "sub/a.txt", "sub/b.txt", "sub/deep/c.txt", "sub.txt", "sub.txt/d.txt"}
 
@@ -156,9 +198,10 @@ func (h *history) restore(t *testing.T, r op.Past) (began time.Time, done []op.P
 			t.Fatal(failure)
 		}
 		for _, step := range page.Steps {
-			if step.Failure != nil {
-				t.Errorf("%s: %v", step.Filename, step.Failure)
+			if step.Failure != nil || step.Action == moment.Doubt && h.alias.Expires == 0 {
+				t.Errorf("%s: %d, %v", step.Filename, step.Action, step.Failure)
 			}
+			h.done++
 		}
 		began, done = page.Began, append(done, page.Steps...)
 		if r.Cursor = page.Cursor; r.Cursor == "" {
@@ -167,10 +210,10 @@ func (h *history) restore(t *testing.T, r op.Past) (began time.Time, done []op.P
 	}
 }
 
-// limit returns the size of a page. In a local folder an item has to go before another one gets the
-// name of its folder, which is done in one page.
+// limit returns the size of a page. In a folder an item has to go before another one gets the name
+// of its folder, which is done in one page.
 func (h *history) limit() int {
-	if h.alias.Storage.Features().Local {
+	if h.isFolder {
 		return 0
 	}
 	return h.random.IntN(4)
@@ -181,7 +224,8 @@ func (h *history) limit() int {
 func (h *history) check(t *testing.T, times int) {
 	t.Helper()
 	for range times {
-		then, before := h.moment[h.random.IntN(len(h.moment))], h.tree(t)
+		then := h.moment[h.random.IntN(len(h.moment))]
+		before, expired := h.trees(t)
 		past := op.Past{At: then.at, Limit: h.limit(), Folder: []string{"", "", "sub"}[h.random.IntN(3)]}
 		want := map[string]string{}
 		inFolder := func(name string) bool { return past.Folder == "" || strings.HasPrefix(name, past.Folder+"/") }
@@ -205,12 +249,23 @@ func (h *history) check(t *testing.T, times int) {
 		if len(planned) != len(done) {
 			t.Errorf("%d steps, %d planned", len(done), len(planned))
 		}
-		if got := h.tree(t); !maps.Equal(got, want) {
-			t.Fatalf("%+v: %v, want %v of %v", past, got, want, before)
+		got := h.tree(t)
+		for _, step := range done {
+			// What has expired since, but is not removed yet, is named.
+			if content, is := then.tree[step.Filename]; is && step.Action == moment.Doubt && expired[step.Filename] == content {
+				delete(want, step.Filename)
+				delete(got, step.Filename)
+			}
+		}
+		if !maps.Equal(got, want) {
+			t.Fatalf("%+v: %v, want %v of %v and expired %v after %+v", past, got, want, before, expired, done)
 		}
 		h.wait()
-		if _, again := h.restore(t, past); len(again) > 0 {
-			t.Errorf("there is still to do %+v", again)
+		_, again := h.restore(t, past)
+		for _, step := range again {
+			if _, is := want[step.Filename]; is || step.Action != moment.Doubt {
+				t.Errorf("there is still to do %+v", step)
+			}
 		}
 		if h.random.IntN(2) == 0 {
 			past.At = began
@@ -224,18 +279,24 @@ func (h *history) check(t *testing.T, times int) {
 	}
 }
 
+// histories returns the number of random histories.
+func histories(t *testing.T, few uint64) uint64 {
+	t.Helper()
+	number, err := strconv.ParseUint(cmp.Or(os.Getenv("MEDIA_TEST_HISTORIES"), fmt.Sprint(few)), 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return number
+}
+
 // TestRestorePast: after random histories each moment comes back, once, and can be undone.
 // MEDIA_TEST_HISTORIES is their number for each clock.
 func TestRestorePast(t *testing.T) {
 	t.Parallel()
-	histories, err := strconv.ParseUint(cmp.Or(os.Getenv("MEDIA_TEST_HISTORIES"), "50"), 10, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, clock := range map[string]struct{ unit, ahead time.Duration }{
 		"exact": {1, 0}, "ahead": {1, 1700 * time.Millisecond}, "seconds": {time.Second, 0}, "seconds late": {time.Second, -90700 * time.Millisecond},
 	} {
-		for seed := range histories {
+		for seed := range histories(t, 50) {
 			t.Run(fmt.Sprint(name, " ", seed), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
@@ -251,11 +312,28 @@ func TestRestorePast(t *testing.T) {
 			})
 		}
 	}
+	for seed := range histories(t, 50) {
+		t.Run(fmt.Sprint("expires ", seed), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				driver := memory.New()
+				driver.Now = func() time.Time { return time.Now().Truncate([]time.Duration{1, time.Second}[seed%2]) }
+				h := startHistory(t, driver, seed, media.AliasOptions{Trash: "48h", Expires: "1h"})
+				for range 4 {
+					h.pause = 20 * time.Minute
+					h.play(t, 5)
+					h.settle(t)
+					h.pause = 10 * time.Second
+					h.check(t, 1)
+				}
+			})
+		})
+	}
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("local ", seed), func(t *testing.T) {
 			t.Parallel()
 			h := newHistory(t, local.New(local.Config{Root: t.TempDir()}, slog.New(slog.DiscardHandler)), seed)
-			h.pause = 120 * time.Millisecond
+			h.pause, h.isFolder = 120*time.Millisecond, true
 			h.play(t, 8)
 			h.check(t, 2)
 		})
@@ -291,6 +369,39 @@ func TestRestorePastFolder(t *testing.T) {
 	if got := h.tree(t); len(got) != 1 || got["sub.txt/a.txt"] != "a.txt" {
 		t.Errorf("undone %v", got)
 	}
+}
+
+// TestRestorePastExpired: an item that has expired since is named until it is removed, and then comes
+// back, also if it has expired again.
+func TestRestorePastExpired(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		driver := memory.New()
+		driver.Now = time.Now
+		h := startHistory(t, driver, 1, media.AliasOptions{Trash: "48h", Expires: "1h"})
+		began := time.Now()
+		time.Sleep(10 * time.Minute)
+		req := upload.Upload{SubFolder: "/", Request: h.Permit.Request(item.File, "one", "", []access.Right{access.Upload})}
+		if _, failures := h.Service.Uploader().Upload(t.Context(), req, upload.Body("a.txt", strings.NewReader("a"))); failures != nil {
+			t.Fatal(failures)
+		}
+		for _, tt := range []struct {
+			after time.Duration
+			want  moment.Action
+		}{
+			{80 * time.Minute, moment.Doubt}, {121 * time.Minute, moment.BringBack}, {200 * time.Minute, moment.Exchange}, {201 * time.Minute, moment.Nothing},
+		} {
+			time.Sleep(time.Until(began.Add(tt.after))) // it is removed at each full hour
+			_, done := h.restore(t, op.Past{At: began.Add(30 * time.Minute)})
+			got := moment.Nothing
+			for _, step := range done {
+				got = step.Action
+			}
+			if tree := h.tree(t); got != tt.want || len(tree) == 0 != (got == moment.Doubt) {
+				t.Errorf("after %v: %d, want %d, of %v", tt.after, got, tt.want, tree)
+			}
+		}
+	})
 }
 
 // TestRestorePastCut: a storage that fails in between leaves nothing lost, and the same request

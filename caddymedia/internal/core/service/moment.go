@@ -65,13 +65,13 @@ func (s *Service) Moment(ctx context.Context, q MomentQuery) (MomentPage, error)
 	if err != nil {
 		return MomentPage{}, err
 	}
-	names, last, err := s.changedSince(ctx, q, q.At.Add(ahead), kept, until)
+	look := momentLook{moment.Moment{At: q.At.Add(ahead), Began: q.Began.Add(ahead), Expires: q.Alias.Expires}, q.Alias, ahead}
+	names, last, err := s.changedSince(ctx, q, look.Moment, kept, until)
 	if err != nil {
 		return MomentPage{}, err
 	}
 	page := MomentPage{Last: last}
 	found := make([]MomentStep, len(names))
-	look := momentLook{moment.Moment{At: q.At.Add(ahead), Began: q.Began.Add(ahead), Expires: q.Alias.Expires}, q.Alias, ahead}
 	err = errors.Join(guard.Each(len(names), momentWorkers, func(i int) error {
 		now, err := item.Stat(ctx, q.Alias.Storage, q.Alias.Key(names[i]))
 		if err != nil {
@@ -140,7 +140,7 @@ func (l momentLook) step(
 		return found, nil
 	}
 	isBack := false // it was brought back before
-	if found.Then.Size == now.Size {
+	if found.Then.Size == now.Size && !l.alias.HasExpired(now, l.Began) {
 		isBack, err = sameBytes(ctx, l.alias.Storage, now.Key, l.alias.TrashKey(found.Then.Kept))
 	}
 	switch {
@@ -197,9 +197,9 @@ func (s *Service) keptSince(ctx context.Context, q MomentQuery) (kept map[string
 }
 
 // changedSince returns, in their order, the names that have entries, or an item that may have been
-// stored since the moment, by the clock of the storage. last is the last one if more may follow.
+// stored or have expired since the moment. last is the last one if more may follow.
 func (s *Service) changedSince(
-	ctx context.Context, q MomentQuery, since time.Time, kept map[string][]InTrash, until string,
+	ctx context.Context, q MomentQuery, since moment.Moment, kept map[string][]InTrash, until string,
 ) (names []string, last string, err error) {
 	gone := slices.Sorted(maps.Keys(kept)) // of which no item was listed yet
 	isShown := ItemFilter(q.Alias, "")
@@ -227,12 +227,13 @@ func (s *Service) changedSince(
 	return names, until, nil
 }
 
-// mayBeSince reports whether a listed item may have been stored since a time. Lists of some FTP
-// servers have days only, in a time zone of their own.
-func mayBeSince(alias *item.Alias, listed storagedrivers.Info, at time.Time) bool {
+// mayBeSince reports whether a listed item may have been stored since a moment, or have expired.
+// Lists of some FTP servers have days only, in a time zone of their own.
+func mayBeSince(alias *item.Alias, listed storagedrivers.Info, since moment.Moment) bool {
 	late := moment.Resolution
 	if listed.ETag == "" && !alias.Storage.Features().ListTimes {
 		late = 48 * time.Hour
 	}
-	return listed.ModTime.After(at.Add(-late))
+	return listed.ModTime.After(since.At.Add(-late)) ||
+		alias.HasExpired(listed, since.Began.Add(late)) && !alias.HasExpired(listed, since.At.Add(-late))
 }
