@@ -43,6 +43,9 @@ type history struct {
 	done     int // steps
 }
 
+// longTimeout is for hundreds of histories on a busy machine.
+const longTimeout = 10 * time.Minute
+
 // snapshot is what an alias has at a time: bytes by name.
 type snapshot struct {
 	at   time.Time
@@ -63,7 +66,7 @@ func startHistory(t *testing.T, driver storagedrivers.Driver, seed uint64, optio
 	if seed%3 == 0 {
 		strategy = "append_time"
 	}
-	own := storagedrivers.Options{Location: storagedrivers.Location{Backend: fmt.Sprintf("%p", driver)}}
+	own := storagedrivers.Options{Timeout: longTimeout, Location: storagedrivers.Location{Backend: fmt.Sprintf("%p", driver)}}
 	running, err := media.New(media.Config{
 		Storages:    []media.Storage{{Name: "default", Driver: driver, Options: own, SubFolderFormat: "/", Sanitize: &keepNames, OverwriteStrategy: strategy}},
 		FileAliases: map[string]*media.FileAlias{"one": {AliasOptions: options}},
@@ -371,8 +374,8 @@ func TestRestorePastFolder(t *testing.T) {
 	}
 }
 
-// TestRestorePastExpired: an item that has expired since is named until it is removed, and then comes
-// back, also if it has expired again.
+// TestRestorePastExpired: an item that has expired since is named until it is removed, and then
+// comes back, also if it has expired again.
 func TestRestorePastExpired(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
