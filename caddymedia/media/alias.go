@@ -66,6 +66,10 @@ type AliasOptions struct {
 	// Serves the items only with a signed address that expires. Default: the items
 	// are public.
 	Private *Private `json:"private,omitempty" option:"block"`
+
+	// Other programs that are asked about each file before it is stored, in the order of their names:
+	// a virus scanner, or any program that speaks HTTP. Default: none.
+	Checks map[string]*Check `json:"checks,omitempty" option:"line=check"`
 }
 
 // ImageAlias is a named upload configuration for images.
@@ -424,6 +428,9 @@ func (o *AliasOptions) alias(
 		return nil, errNoRoom
 	}
 	if alias.Expires, err = parseKept("expires", o.Expires); err != nil {
+		return nil, err
+	}
+	if alias.Checks, err = o.checks(); err != nil {
 		return nil, err
 	}
 	if r := o.Redirect; r != nil {

@@ -147,6 +147,8 @@ var (
 	renditionComments string
 	//go:embed limits.go
 	limitsComments string
+	//go:embed check.go
+	checkComments string
 	//go:embed gocode.go
 	downloadComments string
 	//go:embed resumable.go
@@ -156,14 +158,15 @@ var (
 // Schemas describe the options of a [Config]. Storage does not include the driver, which describes
 // itself.
 var Schemas = struct {
-	Settings, Account, Storage, ImageAlias, FileAlias, Rendition, Limits, Downloads, Resumable *options.Schema
+	Settings, Account, Storage, ImageAlias, FileAlias, Rendition, Check, Limits, Downloads, Resumable *options.Schema
 }{
 	Settings:   options.Of[Settings](configComments),
 	Account:    options.Of[Account](configComments),
 	Storage:    options.Of[Storage](storageComments),
-	ImageAlias: options.Of[ImageAlias](aliasComments, privateComments, renditionComments),
-	FileAlias:  options.Of[FileAlias](aliasComments, privateComments),
+	ImageAlias: options.Of[ImageAlias](aliasComments, privateComments, checkComments, renditionComments),
+	FileAlias:  options.Of[FileAlias](aliasComments, privateComments, checkComments),
 	Rendition:  options.Of[Rendition](renditionComments),
+	Check:      options.Of[Check](checkComments),
 	Limits:     options.Of[Limits](limitsComments),
 	Downloads:  options.Of[Downloads](downloadComments),
 	Resumable:  options.Of[Resumable](resumableComments),

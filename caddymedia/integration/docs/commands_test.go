@@ -199,6 +199,7 @@ var tested = map[string]string{
 	"touch main/":                    "TestDocsDatabase",
 	"echo \"re":                      "TestDocsDatabase",
 	"caddy reload":                   "# it has no part of ours",
+	"apt-get install -y clamav":      "TestDocsClamd",
 	"docker ":                        "# it needs docker; .ci/release runs the image",
 	"curl -L":                        ".ci/release check-public",
 	"caddy add-package":              ".ci/release check-public",

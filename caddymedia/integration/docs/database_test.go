@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -108,7 +109,8 @@ func TestDocsDatabase(t *testing.T) {
 	psql.run(`psql site -c "insert into articles values ('new.jpg')"`)
 }
 
-// database is a PostgreSQL that keeps what the page has in /srv and /var/lib in a folder of its own.
+// database is a PostgreSQL that keeps what the page has in /srv and /var/lib in a folder of its
+// own.
 type database struct {
 	t      *testing.T
 	folder string
@@ -160,7 +162,7 @@ func (d *database) here(commands string) string {
 // run runs commands of the user of the database, and returns their output.
 func (d *database) run(commands string) string {
 	d.t.Helper()
-	args := append(d.as[:len(d.as):len(d.as)], servers.Program(d.t, "sh"), "-ec", d.here(commands))
+	args := append(slices.Clip(d.as), servers.Program(d.t, "sh"), "-ec", d.here(commands))
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir = d.folder
 	out, err := cmd.CombinedOutput()

@@ -10,6 +10,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/core/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/core/service"
 	"github.com/caddymedia/media/caddymedia/internal/core/upload"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/check"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 )
 
@@ -36,6 +37,9 @@ func (o *Observer) auditChange(change upload.Change) {
 	fields := []zap.Field{zap.Int64("size", c.Size)}
 	if change.Item.Trash != "" {
 		fields = append(fields, zap.String("trash", change.Item.Trash))
+	}
+	if change.Item.Unchecked != nil {
+		fields = append(fields, zap.Strings("unchecked", change.Item.Unchecked))
 	}
 	o.writeAudit(c, c.Result == resultOK && change.Action != upload.Unchanged, fields...)
 }
@@ -72,6 +76,9 @@ func (o *Observer) auditRefusal(op upload.Operation, failure *item.Failure) {
 		Actor: op.Actor, Result: failure.Message,
 	}
 	fields := []zap.Field{zap.Stringer("reason", failure.Reason)}
+	if refused, ok := errors.AsType[*check.RefusedError](failure.Err); ok {
+		fields = append(fields, zap.String("detail", refused.Detail))
+	}
 	switch t := op.Transfer; {
 	case t != nil:
 		c.Action = transferAction(t)

@@ -21,6 +21,7 @@ import (
 //   - full_path: the public address
 //   - size: in bytes
 //   - webp: the address of the variant; empty if there is none
+//   - unchecked: the names of the checks by other programs that it was stored without, if any
 //   - via: "http", "s3", "panel", "admin" or "go"
 //   - account: the API key, or the user of the panel; empty if there is none
 //   - client: the address of the client; empty if there is none
@@ -112,10 +113,14 @@ func (e *events) send(name string, data func() map[string]any) {
 
 func (e *events) changed(change upload.Change) {
 	e.emit(changeEvents[change.Action], func() map[string]any {
-		return withActor(change.Actor, map[string]any{
+		data := map[string]any{
 			"kind": string(change.Alias.Kind), "alias": change.Alias.Name, "filename": change.Item.Filename,
 			"full_path": change.Item.FullPath, "size": change.Item.Size, "webp": change.Item.WebP,
-		})
+		}
+		if change.Item.Unchecked != nil {
+			data["unchecked"] = change.Item.Unchecked
+		}
+		return withActor(change.Actor, data)
 	})
 }
 

@@ -40,6 +40,9 @@ type metrics struct {
 	usable                          *prometheus.GaugeVec
 	unfinished, unfinishedBytes     *prometheus.GaugeVec // by storage
 	trash, trashBytes               *prometheus.GaugeVec // by kind and alias
+	checks                          *prometheus.CounterVec
+	checkTimes                      *prometheus.HistogramVec
+	checkUp                         *prometheus.GaugeVec
 }
 
 func newMetrics(registry *prometheus.Registry) *metrics {
@@ -75,10 +78,15 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		unfinishedBytes: gauge("unfinished_bytes", "Bytes of the resumable uploads that are not finished.", "storage"),
 		trash:           gauge("trash_items", "Versions of items in the trash of an alias.", "kind", "alias"),
 		trashBytes:      gauge("trash_bytes", "Bytes of the versions in the trash of an alias.", "kind", "alias"),
+		checks: counter("checks_total", "Files that another program was asked about: accepted, refused, too large for it, or unanswered.",
+			"kind", "alias", "check", "result"),
+		checkTimes: seconds("check_seconds", "Time to ask another program about a file, the wait for a turn included.",
+			prometheus.ExponentialBuckets(0.001, 4, 9), "kind", "alias", "check"),
+		checkUp: gauge("check_up", "Whether the program of a check has answered when it was last asked.", "kind", "alias", "check"),
 	}
 	registry.MustRegister(m.items, m.bytes, m.replaced, m.deleted, m.served, m.refusals, m.failures, m.uploadTimes,
 		m.variants, m.variantTimes, m.renditions, m.renditionTimes, m.logins, m.tickets, m.resumable, m.resumableBytes, m.resumed, m.operations, m.usable,
-		m.unfinished, m.unfinishedBytes, m.trash, m.trashBytes)
+		m.unfinished, m.unfinishedBytes, m.trash, m.trashBytes, m.checks, m.checkTimes, m.checkUp)
 	m.addZeros()
 	return m
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/core/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/core/service"
 	"github.com/caddymedia/media/caddymedia/internal/core/upload"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/check"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 	"github.com/caddymedia/media/caddymedia/media"
 )
@@ -142,6 +143,20 @@ func (o *Observer) Began(op upload.Operation) (ended func(stored bool)) {
 // Variant implements [upload.Observer].
 func (o *Observer) Variant(alias *item.Alias, result item.VariantResult, took time.Duration) {
 	o.current().variant(alias, result, took)
+}
+
+// Checked implements [upload.Observer].
+func (o *Observer) Checked(alias *item.Alias, name string, result check.Result, took time.Duration) {
+	current, labels := o.current(), []string{string(alias.Kind), alias.Name, name}
+	current.checks.WithLabelValues(labels[0], labels[1], labels[2], string(result)).Inc()
+	up := 1.0
+	if result == check.Unanswered {
+		up = 0
+	}
+	if result != check.TooLarge { // it may be that nobody was asked
+		current.checkUp.WithLabelValues(labels...).Set(up)
+		current.checkTimes.WithLabelValues(labels...).Observe(took.Seconds())
+	}
 }
 
 // Rendered implements [upload.Observer].

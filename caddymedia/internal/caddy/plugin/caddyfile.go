@@ -207,6 +207,7 @@ func (a *App) parseImageAlias(d *caddyfile.Dispenser) error {
 		"webp":      func(d *caddyfile.Dispenser) error { return parseWebP(d, alias) },
 		"redirect":  func(d *caddyfile.Dispenser) error { return parseRedirect(d, &alias.AliasOptions) },
 		"rendition": func(d *caddyfile.Dispenser) error { return parseRendition(d, alias) },
+		"check":     func(d *caddyfile.Dispenser) error { return parseCheck(d, &alias.AliasOptions) },
 	})
 }
 
@@ -217,6 +218,7 @@ func (a *App) parseFileAlias(d *caddyfile.Dispenser) error {
 	}
 	return modules.Parse(d, "a file alias", media.Schemas.FileAlias, alias, modules.Readers{
 		"redirect": func(d *caddyfile.Dispenser) error { return parseRedirect(d, &alias.AliasOptions) },
+		"check":    func(d *caddyfile.Dispenser) error { return parseCheck(d, &alias.AliasOptions) },
 	})
 }
 
@@ -273,6 +275,40 @@ func parseRedirect(d *caddyfile.Dispenser, alias *media.AliasOptions) error {
 			return d.Errf("the lifetime of redirect is a duration such as 1h, not %q", rest[0])
 		}
 		redirect.Lifetime = options.Duration(lifetime)
+	}
+	return nil
+}
+
+// parseCheck reads a check: its name, and the program in its block; or `clamd` or `http` and the
+// address of the program, where the first word is the name too.
+func parseCheck(d *caddyfile.Dispenser, alias *media.AliasOptions) error {
+	args := d.RemainingArgs()
+	if len(args) == 0 || len(args) > 2 {
+		return d.ArgErr()
+	}
+	name := args[0]
+	if err := media.Names.Check(name); err != nil {
+		return d.Errf("check %q: %w", name, err)
+	}
+	c, err := entry(d, "check", name, &alias.Checks)
+	if err != nil {
+		return err
+	}
+	readers := modules.ReadersOf(media.Schemas.Check, c, nil)
+	if len(args) == 2 {
+		program := map[string]*string{"clamd": &c.Clamd, "http": &c.HTTP}[name]
+		if program == nil {
+			return d.Errf("a check with an address is clamd or http, not %q", name)
+		}
+		*program = args[1]
+		delete(readers, "clamd")
+		delete(readers, "http")
+	}
+	if err := modules.ParseBlock(d, "a check", readers, "header"); err != nil {
+		return err
+	}
+	if err := media.Schemas.Check.CheckParsed(c); err != nil {
+		return d.Errf("check %q: %w", name, err)
 	}
 	return nil
 }

@@ -96,7 +96,7 @@ const longAgo = 946_684_800
 // crash in between leaves the object, in place of the folder of an hour long ago, to the sweep of
 // the trash.
 func (s *Service) clockAhead(ctx context.Context, alias *item.Alias) (time.Duration, error) {
-	key, before := alias.TrashHour(time.Unix(rand.Int64N(longAgo), 0)), s.now()
+	key, before := alias.TrashHour(time.Unix(rand.Int64N(longAgo), 0)), s.now() //nolint:gosec // it is no secret
 	info, err := alias.Storage.Put(ctx, key, strings.NewReader(key), storagedrivers.PutOptions{})
 	after := s.now()
 	if err == nil {

@@ -25,6 +25,9 @@ func (b *batch) check(ctx context.Context) (err error) {
 			b.checkDuplicates()
 		}
 		b.each(func(up *received) error { return b.checkPixels(ctx, up) })
+		if b.failed() == nil && b.asksOthers() {
+			b.each(func(up *received) error { return b.askOthers(ctx, up) })
+		}
 		if err := b.failed(); err != nil {
 			return err
 		}
@@ -82,8 +85,8 @@ func (b *batch) checkUpload(ctx context.Context, up *received) (err error) {
 	return b.refused(err)
 }
 
-// refused returns the failure for an error of checking or decoding content; nil if there is none, or
-// if the content is refused, and the item is stored unchecked.
+// refused returns the failure for an error of checking or decoding content; nil if there is none,
+// or if the content is refused, and the item is stored unchecked.
 func (b *batch) refused(err error) error {
 	if err == nil {
 		return nil

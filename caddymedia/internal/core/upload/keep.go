@@ -62,8 +62,8 @@ func closeKept(changes []storagedrivers.Change) {
 	}
 }
 
-// Purge removes an entry from the trash of an alias on request of an actor, unless it is locked. The
-// error is fs.ErrNotExist if there is none.
+// Purge removes an entry from the trash of an alias on request of an actor, unless it is locked.
+// The error is fs.ErrNotExist if there is none.
 func (u *Uploader) Purge(ctx context.Context, alias *item.Alias, kept item.Kept, actor item.Actor) error {
 	trash, id := alias.InTrash(kept)
 	info, err := item.Stat(ctx, alias.Storage, trash.Key(id))

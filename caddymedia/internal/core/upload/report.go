@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/core/derived"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/check"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 )
@@ -23,6 +24,9 @@ type Observer interface {
 	// Variant is called for every image that is stored in an alias with variants. took is the
 	// time to make the variant, or to find that none can be made.
 	Variant(alias *item.Alias, result item.VariantResult, took time.Duration)
+	// Checked is called for every file that another program is asked about. took is the time to get
+	// its answer, with the wait for a turn.
+	Checked(alias *item.Alias, name string, result check.Result, took time.Duration)
 	derived.RenditionObserver
 }
 
@@ -40,6 +44,9 @@ func (NopObserver) Refused(context.Context, Operation, item.Failures) {}
 
 // Variant implements [Observer].
 func (NopObserver) Variant(*item.Alias, item.VariantResult, time.Duration) {}
+
+// Checked implements [Observer].
+func (NopObserver) Checked(*item.Alias, string, check.Result, time.Duration) {}
 
 // Rendered implements [Observer].
 func (NopObserver) Rendered(*item.Alias, *item.Rendition, derived.RenditionResult, time.Duration) {
@@ -102,7 +109,9 @@ func (b *batch) reportStored(ctx context.Context, transfer *Transfer) []Item {
 	observer := b.uploader.Observer
 	items := make([]Item, len(b.objects))
 	for i, o := range b.objects {
-		items[i] = Item{FullPath: b.alias.URL(b.req.BaseURL, o.filename), Filename: o.filename, Size: o.size, Info: o.info, Trash: o.trash}
+		items[i] = Item{
+			FullPath: b.alias.URL(b.req.BaseURL, o.filename), Filename: o.filename, Size: o.size, Info: o.info, Trash: o.trash, Unchecked: o.unchecked,
+		}
 		if o.hasVariant {
 			items[i].WebP = items[i].FullPath + render.Suffix
 		}

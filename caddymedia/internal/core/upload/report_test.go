@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/core/derived"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/check"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -27,6 +28,7 @@ type watched struct {
 	variants   map[item.VariantResult]int
 	mu         sync.Mutex
 	renditions []string // name and result
+	checks     []string // name and result
 	underWay   int
 	ended      []bool // whether stored
 }
@@ -57,6 +59,12 @@ func (w *watched) Refused(_ context.Context, req Operation, failures item.Failur
 
 func (w *watched) Variant(_ *item.Alias, result item.VariantResult, _ time.Duration) {
 	w.variants[result]++
+}
+
+func (w *watched) Checked(_ *item.Alias, name string, result check.Result, _ time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.checks = append(w.checks, name+" "+string(result))
 }
 
 func (w *watched) Rendered(_ *item.Alias, r *item.Rendition, result derived.RenditionResult, _ time.Duration) {

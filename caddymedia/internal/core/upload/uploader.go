@@ -114,6 +114,8 @@ type Item struct {
 	// Trash is the ID of the entry in the trash that keeps the item that was replaced or deleted;
 	// empty if there is none.
 	Trash string
+	// Unchecked are the names of the checks by other programs that it was stored without.
+	Unchecked []string
 }
 
 // batch is the state of one request.
@@ -155,6 +157,7 @@ type received struct {
 	renditions  []derived.MadeRendition // the eager ones
 	impossible  []string                // names of renditions that it cannot have
 	hash        []byte                  // its ThumbHash; nil if it has none
+	unchecked   []string                // names of checks that it is stored without
 
 	// Set by check, and changed by commit under Append Time.
 	filename string

@@ -22,6 +22,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/core/derived"
 	"github.com/caddymedia/media/caddymedia/internal/core/upload"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/check"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 )
 
@@ -181,14 +182,15 @@ func isFault(reason item.Reason) bool {
 // retries only lengthen it.
 func RetryDelay(failures item.Failures) time.Duration {
 	for _, f := range failures {
-		if f.Reason == item.Busy {
+		if f.Reason == item.Busy || errors.Is(f.Err, check.ErrUnanswered) {
 			return BusyRetry
 		}
 	}
 	return time.Second
 }
 
-// BusyRetry is the Retry-After value of a request that finds a queue full.
+// BusyRetry is the Retry-After value of a request that finds a queue full, or a check without an
+// answer.
 const BusyRetry = 5 * time.Second
 
 // statuses of the reasons. Of several failures the highest counts.

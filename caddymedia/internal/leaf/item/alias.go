@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/leaf/access"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/check"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/imaging"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/naming"
@@ -95,6 +96,8 @@ type Alias struct {
 	RenameMismatched bool
 	// MaxSize of an item in bytes.
 	MaxSize int64
+	// Checks are other programs that are asked about each file before it is stored, in this order.
+	Checks []*check.Check
 	// Imaging are the limits of images, and the metadata without which they are stored. The limits
 	// hold for stored images too, when variants and renditions are made.
 	Imaging imaging.Options
@@ -386,10 +389,11 @@ const AnyExtension = "*"
 // TakesAnything reports whether the alias accepts all names, and all contents: it is for programs.
 func (a *Alias) TakesAnything() bool { return a.Extensions[AnyExtension] }
 
-// Unchecked returns the alias without its rules for names, sizes, content and metadata.
+// Unchecked returns the alias without its rules for names, sizes, content and metadata, and without
+// its checks.
 func (a *Alias) Unchecked() *Alias {
 	free := *a
 	free.MaxSize, free.Extensions = math.MaxInt64, map[string]bool{AnyExtension: true}
-	free.Sanitize, free.RenameMismatched, free.Imaging.Strip = false, false, imaging.StripOff
+	free.Sanitize, free.RenameMismatched, free.Imaging.Strip, free.Checks = false, false, imaging.StripOff, nil
 	return &free
 }
