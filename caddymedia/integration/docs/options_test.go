@@ -283,13 +283,13 @@ func TestDocsSettings(t *testing.T) {
 	// Arguments have no lines, and lines that begin a part of the configuration are no options of a
 	// struct.
 	for _, word := range []string{
-		"account password_hash", "image_alias renditions", "resumable off", "storage cache folder", "file_alias private public",
+		"account password_hash", "image_alias renditions", "image_alias checks", "file_alias checks", "resumable off", "storage cache folder", "file_alias private public",
 	} {
 		lines[word], described[word[strings.LastIndexByte(word, ' ')+1:]] = true, true
 	}
 	options := map[string]bool{
 		"tokens": true, "account": true, "storage": true, "storage driver": true, "image_alias": true, "image_alias rendition": true,
-		"file_alias": true, "limits": true, "downloads": true, "resumable": true,
+		"image_alias check": true, "file_alias check": true, "file_alias": true, "limits": true, "downloads": true, "resumable": true,
 	}
 	s := media.Schemas
 	addOptions(options, lines, "", s.Settings.Options)
@@ -297,7 +297,9 @@ func TestDocsSettings(t *testing.T) {
 	addOptions(options, lines, "storage ", s.Storage.Options)
 	addOptions(options, lines, "image_alias ", s.ImageAlias.Options)
 	addOptions(options, lines, "image_alias rendition ", s.Rendition.Options)
+	addOptions(options, lines, "image_alias check ", s.Check.Options)
 	addOptions(options, lines, "file_alias ", s.FileAlias.Options)
+	addOptions(options, lines, "file_alias check ", s.Check.Options)
 	addOptions(options, lines, "limits ", s.Limits.Options)
 	addOptions(options, lines, "downloads ", s.Downloads.Options)
 	addOptions(options, lines, "resumable ", s.Resumable.Options)
