@@ -241,7 +241,7 @@ func cleanPrefix(prefix string) (string, error) {
 		if strings.HasSuffix(strings.ToLower(folder), item.RenditionSuffix) { // some backends fold case
 			return "", fmt.Errorf("prefix: the folder %q is reserved for renditions", folder)
 		}
-		if strings.HasSuffix(strings.ToLower(folder), item.TrashSuffix) {
+		if strings.HasSuffix(strings.ToLower(folder), naming.TrashSuffix) {
 			return "", fmt.Errorf("prefix: the folder %q is reserved for trash", folder)
 		}
 	}

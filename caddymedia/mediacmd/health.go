@@ -14,8 +14,9 @@ func healthCommand() *cobra.Command {
 		Use:   "health",
 		Short: "Show whether the running Caddy can use its storages and its token store",
 		Long: `Show whether the running Caddy can use its storages, from its last check of
-each, and its token store, which it asks now. The command uses no storage. The
-exit code is 1 if one cannot be used, or if no Caddy answers.
+each, and its token store, which it asks now, and whether the programs of its
+checks answered when they were last asked. The command uses no storage. The exit
+code is 1 if one cannot be used, or if no Caddy answers.
 
 With --json the result is one document.`,
 		Args: cobra.NoArgs,
@@ -34,6 +35,16 @@ type healthResult struct {
 			Message string `json:"message"`
 		} `json:"health"`
 	} `json:"storages"`
+	Checks []struct {
+		Kind   string `json:"kind"`
+		Alias  string `json:"alias"`
+		Name   string `json:"name"`
+		Health struct {
+			State   string `json:"state"`
+			Checked string `json:"checked"`
+			Message string `json:"message"`
+		} `json:"health"`
+	} `json:"checks,omitempty"`
 	Tokens struct {
 		OK      bool   `json:"ok"`
 		Message string `json:"message"`
@@ -52,6 +63,14 @@ func (o *output) health(address string) error {
 		rows = append(rows, []string{s.Name, s.Health.State, s.Health.Since})
 		if s.Health.State == "down" {
 			o.failf("%s: %s", s.Name, s.Health.Message)
+			err = errReported
+		}
+	}
+	for _, c := range result.Checks {
+		name := c.Kind + "/" + c.Alias + " " + c.Name
+		rows = append(rows, []string{name, c.Health.State, c.Health.Checked})
+		if c.Health.State == "down" {
+			o.failf("%s: %s", name, c.Health.Message)
 			err = errReported
 		}
 	}

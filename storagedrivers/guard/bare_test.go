@@ -19,6 +19,7 @@ var bare = map[string]string{
 	"caddymedia/internal/leaf/access/request.go":          "uses the token store by Call",
 	"caddymedia/internal/core/derived/maker.go":           "makes images by CallAs",
 	"caddymedia/internal/front/httpx/httpx.go":            "sets a deadline",
+	"caddymedia/internal/leaf/check/clamd.go":             "sets a deadline",
 	"caddymedia/internal/leaf/imaging/render/clock.go":    "reads a clock, and ends a context",
 	"caddymedia/internal/leaf/imaging/webp/libwebp.go":    "sets a flag",
 	"caddymedia/internal/front/s3api/completion.go":       "writes blanks to the client",

@@ -10,8 +10,9 @@ import { announce, details, explained, guarantees } from './ui.js';
  * @param {HTMLElement} element
  * @param {string} name
  * @param {() => Promise<any>} test
+ * @param {string} [doing] what it does meanwhile
  */
-export async function showProbe(element, name, test) {
+export async function showProbe(element, name, test, doing = 'write, read, delete') {
 	element.hidden = false;
 	element.setAttribute('aria-busy', 'true');
 	const seconds = h('span', { class: 'muted' });
@@ -20,8 +21,7 @@ export async function showProbe(element, name, test) {
 		seconds.textContent = ` ${Math.round((Date.now() - started) / 1000)} s`;
 	}, 1000);
 	fill(element,
-		h('p', { class: 'waiting' }, h('span', { class: 'spinner' }), 'Testing: write, read, delete …',
-			seconds));
+		h('p', { class: 'waiting' }, h('span', { class: 'spinner' }), `Testing: ${doing} …`, seconds));
 	const say = (/** @type {string} */ text) => announce(text, { visible: false }); // the page shows it
 	say(`Testing ${name}.`);
 	try {

@@ -196,6 +196,14 @@ interface Stored {
 	guarantees?: Guarantee[];
 }
 
+/** A check of an alias by another program. */
+interface CheckState {
+	kind: Kind;
+	alias: string;
+	name: string;
+	health: Health;
+}
+
 /** The user of a storage or of an alias. */
 interface User {
 	kind?: Kind | 'resumable';

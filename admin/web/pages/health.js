@@ -5,8 +5,10 @@ import { caddyfileButton } from '../lib/caddyfile.js';
 import { fill, h, rich } from '../lib/dom.js';
 import { elapsed, isTime } from '../lib/format.js';
 import { driverIcon, icon } from '../lib/icons.js';
-import { announce, badge, busyWhile, details, empty, explained, facts, guarantees, pageHead, rowList,
-	time } from '../lib/ui.js';
+import { showProbe } from '../lib/probe.js';
+import { mayAct } from '../lib/state.js';
+import { announce, badge, busyWhile, details, empty, explained, facts, guarantees, openDialog, pageHead,
+	rowList, time } from '../lib/ui.js';
 import { changesContent, usageContent } from './usage.js';
 
 const pause = 15000;
@@ -110,16 +112,23 @@ function show(region, children) {
 	if (again) (again.querySelector('summary') ?? again).focus();
 }
 
-/** @param {{storages: Stored[], tokens: TokenStore | null, webp_encoder: string, version: string}} answer */
-function content({ storages, tokens, webp_encoder: encoder, version }) {
-	const down = storages.filter((storage) => storage.health?.state === 'down').length;
+/**
+ * @param {{storages: Stored[], checks?: CheckState[], tokens: TokenStore | null, webp_encoder: string,
+ *   version: string}} answer
+ */
+function content({ storages, checks = [], tokens, webp_encoder: encoder, version }) {
+	const down = [...storages, ...checks].filter(({ health: state }) => state?.state === 'down').length;
 	const trouble = down + (tokens?.ok ? 0 : 1);
 	return [
 		h('p', { class: 'verdict ' + (trouble ? 'bad' : 'good') }, icon(trouble ? 'down' : 'up'),
-			trouble ? `${trouble} of ${storages.length + 1} need attention` : 'All checks passed'),
+			trouble ? `${trouble} of ${storages.length + checks.length + 1} need attention`
+				: 'All checks passed'),
 		h('section', null, h('h2', null, 'Storages'),
 			storages.length === 0 ? empty('storages', 'No storage', 'None is configured.')
 				: rowList('Storages', storages.map(storageRow))),
+		checks.length > 0
+		&& h('section', null, h('h2', null, 'Checks by other programs'),
+			rowList('Checks by other programs', checks.map(checkRow))),
 		h('section', null, h('h2', null, 'Service'), rowList('Service', [
 			tokenRow(tokens ?? {}),
 			serviceRow('items', 'WebP encoder', encoder || 'none: this build cannot make WebP variants'),
@@ -149,6 +158,29 @@ function storageRow(
 			details(state.detail, 'Details', `${name}/detail`), list && list.length > 0
 			&& h('details', { 'data-key': `${name}/guarantees` }, h('summary', null, 'Guarantees'),
 				guarantees(list))), h('div', { class: 'row-state' }, badge(state.state)));
+}
+
+/** @param {CheckState} check */
+function checkRow({ kind, alias, name, health: state }) {
+	const title = `${name} of ${alias}`;
+	const test = () => {
+		const result = h('div', { class: 'probe' });
+		openDialog(`Test of ${title}`, result);
+		const path = ['aliases', kind, alias, 'checks', name, 'probe'];
+		showProbe(result, title, async () => (await send('POST', path, { body: {} })).body,
+			'a text, and the test file of virus scanners');
+	};
+	return serviceRow('check', title, isTime(state.checked) ? '' : state.message ?? '',
+		isTime(state.checked) && [
+			facts({ Asked: time(state.checked) }, 'facts inline'),
+			state.message && h('p', { class: 'trouble' }, rich(state.message)),
+			details(state.detail, 'Details', `${kind}/${title}/detail`),
+		], [
+		h('div', { class: 'row-state' }, badge(state.state)),
+		mayAct()
+		&& h('div', { class: 'row-actions' },
+			h('button', { type: 'button', 'aria-label': `Test ${title}`, onclick: test }, 'Test')),
+	]);
 }
 
 /** @param {TokenStore} tokens */

@@ -32,6 +32,18 @@ await run(async () => {
 	assert.equal(await page.locator('details[open]').count(), 1);
 	await accessible(page, 'health');
 
+	// A check by another program is tested.
+	await page.getByRole('button', { name: 'Test http of checked' }).click();
+	const tested = page.getByRole('dialog', { name: 'Test of http of checked' });
+	await tested.getByText('The test failed').waitFor();
+	await tested.getByText(/refused the connection/).waitFor();
+	await accessible(page, 'a test of a check');
+	await shot(page, 'check');
+	await tested.getByRole('button', { name: 'Close' }).click();
+	await refresh.click();
+	await page.getByRole('list', { name: 'Checks by other programs' }).getByText(/refused the connection/).waitFor();
+	await shot(page, 'checks');
+
 	// The server fails and recovers.
 	await page.context().setOffline(true);
 	await refresh.click();

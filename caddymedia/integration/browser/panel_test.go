@@ -146,7 +146,7 @@ func TestBrowserRenditions(t *testing.T) {
 // and changes are shown.
 func TestBrowserHealth(t *testing.T) {
 	needsBrowser(t)
-	p := site.StartPanel(t, site.Basic+archive)
+	p := site.StartPanel(t, site.Basic+archive+"file_alias checked {\ncheck http http://127.0.0.1:1/\n}\n")
 	for i := range 3 {
 		site.PutFile(t, filepath.Join(p.Root, "img", "content", fmt.Sprintf("image-%d.jpg", i)), strings.Repeat("x", 2048))
 	}

@@ -66,10 +66,18 @@ func TestDocsClamd(t *testing.T) {
 			t.Errorf("%s: %+v", name, answer)
 		}
 	}
+	probed := c.Media("probe", "--config", filepath.Join(c.Home, "Caddyfile"), "--adapter", "caddyfile")
+	if probed.Code != 1 || strings.Count(probed.Out, "  ok") != 3+9 || !strings.Contains(probed.Err, "raise its limit (StreamMaxLength of clamd)") {
+		t.Errorf("probe: %+v", probed)
+	}
 	daemon.Stop()
 	answer, _ := client.Put(t, token, "documents", "late.txt", []byte("what it is"))
 	if answer.Status != 503 || c.Metric("check_up", `check="clamd"`) != 0 {
 		t.Errorf("without clamd: %+v", answer)
+	}
+	health := c.Media("health", "--address", c.Admin)
+	if health.Code != 1 || !strings.Contains(health.Err, "file/documents clamd: The host refused the connection") {
+		t.Errorf("health without clamd: %+v", health)
 	}
 	daemon.Start()
 	client.MustPut(t, token, "documents", "late.txt", []byte("what it is"))

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -70,10 +71,16 @@ func TestMetricsMove(t *testing.T) {
 	if err := os.WriteFile(frail, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	var asked atomic.Int32
+	judge := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.WriteHeader(200 + int(asked.Add(1)%2)*300) // every other time it has no answer
+	}))
+	t.Cleanup(judge.Close)
 	p := site.StartPanelConfig(t, site.Config{
 		Media: site.Account + "health_interval 20ms\nlimits {\nimage_workers 1\nlogin_failures 1000000\n}\n" + site.AtRoot + "}\n" +
 			replacing + "storage frail {\ndriver local " + frail + "\n}\n" +
-			strings.Replace(onDefault, "webp\n", "webp\nrendition small {\nwidth 4\neager on\n}\n", 1),
+			strings.Replace(onDefault, "webp\n", "webp\nrendition small {\nwidth 4\neager on\n}\ncheck http "+judge.URL+" {\nif_unavailable pass\n}\n", 1),
 		Site: site.PanelBlock, Global: "admin " + servers.FreeAddress(t),
 	})
 	names, before := registered(t), scrape(t, p)

@@ -214,6 +214,7 @@ func TestKinds(t *testing.T) {
 
 type healthOfAll struct {
 	Storages []storageHealth
+	Checks   []checkHealth `json:"checks"`
 	Tokens   tokensHealth
 	Encoder  string `json:"webp_encoder"`
 	Version  string

@@ -136,6 +136,7 @@ var routes = []struct {
 	{http.MethodGet, "storages/*", (*call).storage, everywhere},
 	{http.MethodPost, "storages/*/probe", (*call).probeSaved, everywhere},
 	{http.MethodPost, "probe", (*call).probeUnsaved, everywhere},
+	{http.MethodPost, "aliases/*/*/checks/*/probe", (*call).probeCheck, everywhere},
 	{http.MethodPost, "hostkey", (*call).hostKey, everywhere},
 	{http.MethodGet, "caches", (*call).caches, everywhere},
 	{http.MethodDelete, "caches/*", (*call).emptyCache, everywhere},
@@ -322,7 +323,7 @@ func storageFailed(driver storagedrivers.Description, err error) error {
 // explain is [storagedrivers.Description.Explain] with a sentence for every error.
 func explain(driver storagedrivers.Description, err error) string {
 	return cmp.Or(driver.Explain(err),
-		"The storage returned an error without an explanation. The details have its text.")
+		"An error without an explanation. The details have its text.")
 }
 
 // redacted returns text without the secrets of the configuration and those that the request has

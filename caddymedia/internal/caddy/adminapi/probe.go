@@ -6,9 +6,12 @@ import (
 	"errors"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/caddymedia/media/caddymedia/internal/caddy/plugin"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/check"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -41,6 +44,24 @@ func (c *call) probeSaved() error {
 		defer cancel()
 		report := c.service.Probe(ctx, storage)
 		return c.report(c.app.Driver(name).Describe(), report, storage.Features())
+	})
+}
+
+// probeCheck asks the program of a check of an alias about test files.
+func (c *call) probeCheck() error {
+	alias, ok := c.service.Alias(item.Kind(c.args[0]), c.args[1])
+	if !ok {
+		return failf(http.StatusNotFound, "There is no alias %.64q.", c.args[1])
+	}
+	i := slices.IndexFunc(alias.Checks, func(check *check.Check) bool { return check.Name == c.args[2] })
+	if i < 0 {
+		return failf(http.StatusNotFound, "The alias %s has no check %.64q.", alias.Name, c.args[2])
+	}
+	return c.probing(func() error {
+		ctx, cancel := c.bounded()
+		defer cancel()
+		report := alias.Checks[i].Probe(ctx)
+		return c.answer(probeAnswer{OK: report.OK(), Steps: c.steps(storagedrivers.Description{}, report), Guarantees: []guaranteeAnswer{}})
 	})
 }
 
@@ -155,21 +176,26 @@ func (c *call) probing(f func() error) error {
 }
 
 func (c *call) report(driver storagedrivers.Description, report storagedrivers.Report, features storagedrivers.Features) error {
-	result := probeAnswer{OK: report.OK(), Steps: []stepAnswer{}, Guarantees: []guaranteeAnswer{}}
+	result := probeAnswer{OK: report.OK(), Steps: c.steps(driver, report), Guarantees: []guaranteeAnswer{}}
+	if len(report.Steps) > 0 && report.Steps[0].Err == nil { // the check, after which the features are known
+		result.Guarantees = guarantees(features)
+	}
+	return c.answer(result)
+}
+
+// steps describes the steps of a report.
+func (c *call) steps(driver storagedrivers.Description, report storagedrivers.Report) []stepAnswer {
+	steps := make([]stepAnswer, len(report.Steps))
 	for i, step := range report.Steps {
-		described := stepAnswer{
+		steps[i] = stepAnswer{
 			Name: step.Name, Title: strings.ToUpper(step.Title[:1]) + step.Title[1:], OK: step.Err == nil,
 			TookMS: step.Took.Milliseconds(), Note: step.Note,
 		}
 		if step.Err != nil {
-			described.Message, described.Detail = explain(driver, step.Err), c.redacted(step.Err.Error())
-		}
-		result.Steps = append(result.Steps, described)
-		if i == 0 && step.Err == nil { // the check, after which the features are known
-			result.Guarantees = guarantees(features)
+			steps[i].Message, steps[i].Detail = explain(driver, step.Err), c.redacted(step.Err.Error())
 		}
 	}
-	return c.answer(result)
+	return steps
 }
 
 // Prefixes that Caddy adds to the reason why it cannot load a configuration or a driver.

@@ -258,3 +258,40 @@ func TestGuarantees(t *testing.T) {
 		}
 	}
 }
+
+// TestProbeCheck: a check is tested by test files, and its state is that of the last question.
+func TestProbeCheck(t *testing.T) {
+	judge := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+	load(t, `{"file_aliases": {"docs": {"checks": {"judge": {"http": "`+judge.URL+`"}}}}}`)
+	state := func() healthAnswer {
+		t.Helper()
+		all := get[healthOfAll](t, "/health").Checks
+		if len(all) != 1 || all[0].Alias != "docs" || all[0].Kind != "file" || all[0].Name != "judge" {
+			t.Fatalf("%+v", all)
+		}
+		return all[0].Health
+	}
+	if got := state(); got.State != "unknown" || got.Message == "" {
+		t.Errorf("before: %+v", got)
+	}
+	probe := func() probeAnswer {
+		t.Helper()
+		return decoded[probeAnswer](t, ask(t, New(), http.MethodPost, "/aliases/file/docs/checks/judge/probe", ""), http.StatusOK)
+	}
+	if got := probe(); !got.OK || len(got.Steps) != 4 || got.Steps[1].Note == "" || len(got.Guarantees) > 0 {
+		t.Errorf("%+v", got)
+	}
+	if got := state(); got.State != "up" || got.Checked == "" {
+		t.Errorf("after: %+v", got)
+	}
+	judge.Close()
+	if got := probe(); got.OK || len(got.Steps) != 1 || got.Steps[0].Message == "" {
+		t.Errorf("closed: %+v", got)
+	}
+	if got := state(); got.State != "down" || got.Message == "" || got.Detail == "" {
+		t.Errorf("closed: %+v", got)
+	}
+	for _, path := range []string{"img/docs/checks/judge", "file/other/checks/judge", "file/docs/checks/other"} {
+		wantError(t, ask(t, New(), http.MethodPost, "/aliases/"+path+"/probe", ""), http.StatusNotFound, "no ")
+	}
+}

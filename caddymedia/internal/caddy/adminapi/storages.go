@@ -12,6 +12,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/caddy/plugin"
 	"github.com/caddymedia/media/caddymedia/internal/core/service"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -131,10 +132,37 @@ func (c *call) health() error {
 	}
 	return c.answer(struct {
 		Storages []storageHealth `json:"storages"`
+		Checks   []checkHealth   `json:"checks,omitempty"`
 		Tokens   tokensHealth    `json:"tokens"`
 		Encoder  string          `json:"webp_encoder"`
 		Version  string          `json:"version"`
-	}{all, tokens, encoderName(), plugin.Version()})
+	}{all, c.checksHealth(), tokens, encoderName(), plugin.Version()})
+}
+
+// checkHealth is the state of a check of an alias by another program.
+type checkHealth struct {
+	Kind   item.Kind    `json:"kind"`
+	Alias  string       `json:"alias"`
+	Name   string       `json:"name"`
+	Health healthAnswer `json:"health"`
+}
+
+// checksHealth returns the states of all checks.
+func (c *call) checksHealth() (all []checkHealth) {
+	for _, alias := range c.service.Aliases() {
+		for _, each := range alias.Checks {
+			described := healthAnswer{State: "unknown", Message: "It has not been asked yet."}
+			if state := each.State(); !state.Asked.IsZero() {
+				described = healthAnswer{State: "up", Checked: stamp(state.Asked)}
+				if state.Err != nil {
+					described.State, described.Detail = "down", c.redacted(state.Err.Error())
+					described.Message = explain(storagedrivers.Description{}, state.Err)
+				}
+			}
+			all = append(all, checkHealth{alias.Kind, alias.Name, each.Name, described})
+		}
+	}
+	return all
 }
 
 func (c *call) describeHealth(driver *modules.Driver, h service.Health) healthAnswer {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/internal/leaf/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -187,7 +188,7 @@ func unpaired(a *item.Alias, page storagedrivers.Page) []string {
 	}
 	var keys []string
 	for _, info := range page.Objects {
-		if a.IsVariant(a.Filename(info.Key)) && !listed[imageKey(info.Key)] {
+		if a.IsVariant(a.Filename(info.Key)) && !naming.IsReserved(info.Key) && !listed[imageKey(info.Key)] {
 			keys = append(keys, info.Key)
 		}
 	}

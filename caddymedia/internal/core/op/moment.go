@@ -13,6 +13,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/core/service"
 	"github.com/caddymedia/media/caddymedia/internal/core/upload"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/access"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/check"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/moment"
 	"github.com/caddymedia/media/storagedrivers"
@@ -182,6 +183,7 @@ func (p *Permit) carryOut(ctx context.Context, r Past, page PastPage, after stri
 			case failed == nil:
 			case failed.Reason == item.Busy: // others have the memory
 				step.isLeft, step.Failure = true, nil
+			case errors.Is(failed.Err, check.ErrUnanswered): // it may be about this item only
 			case failed.Reason == item.Unavailable, failed.Reason == item.NoSpace:
 				stop(failed) // so would the others
 			}

@@ -20,6 +20,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/core/service"
 	"github.com/caddymedia/media/caddymedia/internal/core/upload"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/access"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/check"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/moment"
 	"github.com/caddymedia/media/caddymedia/internal/test/testservice"
@@ -29,6 +30,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/local"
 	"github.com/caddymedia/media/storagedrivers/memory"
+	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
 // history is what happens in an alias, with what was in it after each change.
@@ -521,6 +523,51 @@ func TestRestorePastGone(t *testing.T) {
 		}
 		if tree := h.tree(t); len(tree) > 0 {
 			t.Errorf("%v", tree)
+		}
+	})
+}
+
+// silent is a program that has no answer about one file.
+type silent string
+
+func (s silent) Ask(_ context.Context, f check.File) error {
+	if f.Filename == string(s) {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+
+// TestRestorePastUnanswered: an item for which a check has no answer does not stop the others.
+func TestRestorePastUnanswered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := newHistory(t, memory.New(), 1)
+		const items = 200 // more than are brought back side by side
+		for i := range items {
+			req := upload.Upload{SubFolder: "/", Request: h.Permit.Request(item.File, "one", "", []access.Right{access.Upload})}
+			name := fmt.Sprintf("%03d.txt", i)
+			if _, failures := h.Service.Uploader().Upload(t.Context(), req, upload.Body(name, strings.NewReader(name))); failures != nil {
+				t.Fatal(failures)
+			}
+		}
+		time.Sleep(3*time.Second + time.Millisecond)
+		at := time.Now()
+		time.Sleep(time.Second)
+		for i := range items {
+			if _, err := h.Delete(t.Context(), op.Deletion{Alias: h.alias, Filename: fmt.Sprintf("%03d.txt", i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(time.Second)
+		h.alias.Checks = []*check.Check{{
+			Name: "silent", Program: silent("000.txt"), Timeout: time.Second, MaxSize: 100, Turns: queue.New(queue.Options{Slots: 4}),
+		}}
+		page, failure := h.RestorePast(t.Context(), op.Past{Alias: h.alias, At: at})
+		if failure != nil || page.Cursor != "" || len(page.Steps) != items || page.Steps[0].Failure == nil {
+			t.Errorf("%d steps, %q, %v", len(page.Steps), page.Cursor, failure)
+		}
+		if tree := h.tree(t); len(tree) != items-1 {
+			t.Errorf("%d items are there", len(tree))
 		}
 	})
 }

@@ -183,7 +183,7 @@ func (s *Service) keptSince(ctx context.Context, q MomentQuery) (kept map[string
 			entry, ok := q.Alias.KeptAt(info.Key)
 			name := entry.Filename
 			if ok && !entry.Removed.Before(since) && w.selects(entry) && name > q.After && (until == "" || name <= until) {
-				kept[name] = append(kept[name], InTrash{Kept: entry, Size: info.Size})
+				kept[name] = around(q.At, kept[name], InTrash{Kept: entry, Size: info.Size})
 			}
 			if len(kept) > 2*momentNames {
 				names := slices.Sorted(maps.Keys(kept))
@@ -194,6 +194,20 @@ func (s *Service) keptSince(ctx context.Context, q MomentQuery) (kept map[string
 		return nil
 	})
 	return kept, until, err
+}
+
+// around adds an entry, which was removed after the others, to those of its name that tell what was
+// there at a moment: the last one that was removed before it, and the first one after it.
+func around(at time.Time, entries []InTrash, entry InTrash) []InTrash {
+	last := len(entries) - 1
+	switch {
+	case last >= 0 && entries[last].Removed.After(at):
+		return entries
+	case last >= 0 && !entry.Removed.After(at):
+		entries[last] = entry
+		return entries
+	}
+	return append(entries, entry)
 }
 
 // changedSince returns, in their order, the names that have entries, or an item that may have been

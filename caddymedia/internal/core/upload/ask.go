@@ -18,8 +18,12 @@ func (b *batch) asksOthers() bool {
 	return len(b.alias.Checks) > 0 && (t == nil || t.Copy || t.From.Kind != b.alias.Kind || t.From.Name != b.alias.Name)
 }
 
-// askOthers asks the checks of the alias about an upload, as it will be stored.
+// askOthers asks the checks of the alias about an upload, as it will be stored. After a check
+// without an answer none is asked about the rest of the request, which has to be repeated.
 func (b *batch) askOthers(ctx context.Context, up *received) error {
+	if b.unanswered.Load() {
+		return nil
+	}
 	file := check.File{
 		Content: up.content(), Size: up.size, Kind: b.alias.Kind.Name(), Alias: b.alias.Name, Filename: up.filename,
 		Type: b.alias.ContentType(naming.Extension(up.filename)), Account: b.req.Actor.Account, User: b.req.Actor.User, Party: b.party,
@@ -27,11 +31,11 @@ func (b *batch) askOthers(ctx context.Context, up *received) error {
 	for _, c := range b.alias.Checks {
 		start := b.uploader.Now()
 		err := c.Of(ctx, file)
-		if content, ok := errors.AsType[*check.ContentError](err); ok {
-			return item.ContentFailure(content.Err)
-		}
 		if ctx.Err() != nil {
 			return item.StorageFailure(ctx.Err())
+		}
+		if content, ok := errors.AsType[*check.ContentError](err); ok {
+			return item.ContentFailure(content.Err)
 		}
 		result := check.ResultOf(err)
 		b.uploader.Observer.Checked(b.alias, c.Name, result, b.uploader.Now().Sub(start))
@@ -42,6 +46,9 @@ func (b *batch) askOthers(ctx context.Context, up *received) error {
 			continue
 		}
 		if failure := unaccepted(c, result, err); failure != nil {
+			if result == check.Unanswered {
+				b.unanswered.Store(true)
+			}
 			return failure
 		}
 	}

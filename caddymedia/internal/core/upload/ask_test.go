@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -156,6 +157,23 @@ func TestChecksStored(t *testing.T) {
 	if !slices.Equal(first.asked, want) || !slices.Equal(second.asked, want) {
 		t.Errorf("asked %q and %q, want %q", first.asked, second.asked, want)
 	}
+}
+
+// TestChecksHang: a request of many files does not wait for each of them where a check hangs.
+func TestChecksHang(t *testing.T) {
+	t.Parallel()
+	alias := withTrash(t, onMemory(t, nil))
+	j, c := judged(alias)
+	c.Timeout = 50 * time.Millisecond
+	files := make([]send, 50)
+	for i := range files {
+		files[i] = file(fmt.Sprintf("%d.txt", i), "hangs")
+	}
+	_, failures := uploadForm(t, newUploader(alias), files...)
+	if most := runtime.GOMAXPROCS(0); len(failures) == 0 || len(failures) > most || len(j.asked) > most {
+		t.Errorf("%d failures, asked %d times", len(failures), len(j.asked))
+	}
+	wantContents(t, alias.Storage, map[string]string{})
 }
 
 // TestChecksCut: a caller that leaves does not get a file stored without its check, and that is no

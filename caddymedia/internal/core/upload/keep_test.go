@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -169,6 +171,35 @@ func TestKeepLocked(t *testing.T) {
 	wantKept(t, alias, map[string][]string{})
 }
 
+// TestKeepAbove: an alias of a later configuration in whose folder the trash of an earlier one is
+// has no items there: it neither serves nor removes nor replaces them.
+func TestKeepAbove(t *testing.T) {
+	t.Parallel()
+	s := onMemory(t, nil)
+	alias := withTrash(t, s)
+	u := newUploader(alias)
+	storeFiles(t, u, file("a.txt", "what it was"))
+	trash, err := u.DeleteItem(t.Context(), Deletion{Alias: alias, Filename: "a.txt"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := contents(t, s)
+	above := newAlias(t, "above", s)
+	above.Prefix, above.Overwrite, above.Sanitize, above.Extensions = "file", true, false, map[string]bool{item.AnyExtension: true}
+	u = newUploader(above)
+	kept, _ := item.KeptOf(trash)
+	for _, filename := range []string{above.Filename(alias.TrashKey(kept)), above.Filename(strings.ToUpper(alias.TrashKey(kept)))} {
+		_, err = u.DeleteItem(t.Context(), Deletion{Alias: above, Filename: filename})
+		if !errors.Is(err, fs.ErrNotExist) || above.MayBeItem(filename) {
+			t.Errorf("%s may be an item: %v", filename, err)
+		}
+		req := Upload{Request: Request{Kind: item.File, Alias: "above"}, SubFolder: path.Dir(filename)}
+		_, failures := uploadBody(t, u, bytes.NewReader(formBody(file("a.txt", "other"))), req)
+		wantFailure(t, failures, item.BadRequest, "a.txt", "reserved")
+	}
+	wantContents(t, s, before)
+}
+
 // TestKeepImage: variants and renditions of a removed image are not kept.
 func TestKeepImage(t *testing.T) {
 	t.Parallel()
@@ -201,7 +232,7 @@ func TestKeepFails(t *testing.T) {
 				t.Parallel()
 				failing := false
 				s := open(t, func(op, key string) error {
-					if failing && (op == "copy" || op == "put" || op == "commit") && strings.Contains(key, item.TrashSuffix) {
+					if failing && (op == "copy" || op == "put" || op == "commit") && strings.Contains(key, naming.TrashSuffix) {
 						return fmt.Errorf("%s: %w", secret, kind)
 					}
 					return nil
@@ -536,5 +567,34 @@ func TestRestoreUnchecked(t *testing.T) {
 			}
 			wantContents(t, s, map[string]string{alias.TrashKey(kept): "what it was", alias.Key(tt.filename): "what it was"})
 		})
+	}
+}
+
+// TestRestoreUncheckedImage: an image that is not checked has its variant again, and so has one
+// that replaces another.
+func TestRestoreUncheckedImage(t *testing.T) {
+	t.Parallel()
+	alias := imageAlias(t, onMemory(t, nil))
+	alias.Trash, alias.Prefix, alias.Overwrite = time.Hour, "img/content", true
+	u := newUploader(alias)
+	storeImages(t, u, file("a.png", pngOf(red)))
+	id, err := u.DeleteItem(t.Context(), Deletion{Alias: alias, Filename: "a.png"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, _ := item.KeptOf(id)
+	from, filename := alias.InTrash(kept)
+	for range 2 {
+		items, failures := u.Transfer(t.Context(), Transfer{
+			Request: Request{Kind: alias.Kind, Alias: alias.Name}, From: from, Filename: filename, To: kept.Filename, Copy: true,
+			Restores: true, Exact: true, Unchecked: true,
+		})
+		if failures != nil || items[0].WebP == "" {
+			t.Fatalf("%+v, %v", items, failures)
+		}
+		if state, err := alias.VariantState(t.Context(), "a.png"); state != item.VariantCurrent {
+			t.Errorf("the variant is %s, %v", state, err)
+		}
+		storeImages(t, u, file("a.png", pngOf(blue)))
 	}
 }

@@ -135,6 +135,8 @@ type batch struct {
 	alias    *item.Alias // set by check
 	objects  []*object   // the committed uploads, set by commit
 	mayStay  bool        // an item of a failed commit may stay stored
+
+	unanswered atomic.Bool // a check by another program has no answer
 }
 
 // received is a received file.

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
+	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
@@ -47,6 +49,24 @@ type Check struct {
 	PassesLarger, PassesUnanswered bool
 	// Turns bound how many files are sent at a time.
 	Turns *queue.Queue
+
+	state atomic.Pointer[State]
+}
+
+// State is what is known of a program since it was asked last.
+type State struct {
+	// Err is why it did not answer; nil if it did.
+	Err error
+	// Asked is when its last answer was there, or was missed.
+	Asked time.Time
+}
+
+// State returns the state of the program; zero before it is asked.
+func (c *Check) State() State {
+	if state := c.state.Load(); state != nil {
+		return *state
+	}
+	return State{}
 }
 
 // ErrTooLarge means that a file is larger than a program is asked about, or takes.
@@ -79,13 +99,17 @@ func (e *ContentError) Error() string { return fmt.Sprintf("reading the file: %v
 // Unwrap returns the error of the content.
 func (e *ContentError) Unwrap() error { return e.Err }
 
-var errTimeout = errors.New("the check took too long")
+var errTimeout = storagedrivers.WithCause(errors.New("the check took too long"),
+	"The program did not answer in time, the wait for a turn included. See why it is slow, or raise timeout or jobs.")
 
 // Of asks about a file. It returns nil if the file may be stored. The error is that of
 // [Program.Ask], a *[ContentError], or the cause of ctx.
 func (c *Check) Of(ctx context.Context, f File) error {
 	if f.Size > c.MaxSize {
 		return ErrTooLarge
+	}
+	if err := f.fetch(); err != nil {
+		return &ContentError{err}
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, c.Timeout, errTimeout)
 	defer cancel()
@@ -97,7 +121,7 @@ func (c *Check) Of(ctx context.Context, f File) error {
 	if _, err := f.Content.Seek(0, io.SeekStart); err != nil {
 		return &ContentError{err}
 	}
-	content := &content{ReadSeeker: f.Content}
+	content := &content{ReadSeeker: f.Content, failed: cancel}
 	f.Content = content
 	err = c.Program.Ask(bounded, f)
 	switch {
@@ -105,22 +129,43 @@ func (c *Check) Of(ctx context.Context, f File) error {
 		return context.Cause(ctx)
 	case content.err != nil:
 		return &ContentError{content.err}
-	case bounded.Err() != nil && err != nil:
-		return context.Cause(bounded)
+	case bounded.Err() != nil && ResultOf(err) == Unanswered: // otherwise it has answered
+		err = context.Cause(bounded)
+	}
+	state := &State{Asked: time.Now()} //nolint:forbidigo // it is for people
+	if ResultOf(err) == Unanswered {
+		state.Err = err
+	}
+	c.state.Store(state)
+	return err
+}
+
+// fetch reads the last byte. Some contents, those of copies, are fetched from their storage when they
+// are first read that far: then neither the program nor other files wait for it.
+func (f File) fetch() error {
+	if f.Size == 0 {
+		return nil
+	}
+	_, err := f.Content.Seek(f.Size-1, io.SeekStart)
+	if err == nil {
+		_, err = io.ReadFull(f.Content, make([]byte, 1))
 	}
 	return err
 }
 
-// content remembers the error of reading it, which is no fault of the program.
+// content remembers the error of reading it, which is no fault of the program. There is nothing to
+// wait for then.
 type content struct {
 	io.ReadSeeker
-	err error
+	failed func()
+	err    error
 }
 
 func (c *content) Read(p []byte) (int, error) {
 	n, err := c.ReadSeeker.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		c.err = err
+		c.failed()
 	}
 	return n, err
 }

@@ -1,8 +1,10 @@
 package check
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -16,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
@@ -42,6 +45,16 @@ func clamd(t *testing.T, answer func(conn net.Conn)) *Clamd {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = listener.Close() })
+	serve(listener, answer)
+	program, err := NewClamd("unix/" + socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+// serve answers connections until the listener is closed.
+func serve(listener net.Listener, answer func(conn net.Conn)) {
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -54,11 +67,6 @@ func clamd(t *testing.T, answer func(conn net.Conn)) *Clamd {
 			}()
 		}
 	}()
-	program, err := NewClamd("unix/" + socket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return program
 }
 
 // stream reads the file of a command INSTREAM.
@@ -225,6 +233,92 @@ func (w *watched) Read(p []byte) (int, error) {
 	return w.ReadSeeker.Read(p)
 }
 
+// TestHTTPS: HTTP/2 is not used, which would go on to read a file after the answer.
+func TestHTTPS(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor != 1 {
+			t.Error(r.Proto)
+		}
+		w.WriteHeader(http.StatusUnsupportedMediaType)
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	program, err := NewHTTP(server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var over atomic.Bool
+	file := fileOf("")
+	file.Content, file.Size = &watched{bytes.NewReader(make([]byte, 8<<20)), t, &over}, 8<<20
+	if err := checkOf(program).Of(t.Context(), file); ResultOf(err) != Unanswered {
+		t.Errorf("a certificate of nobody: %v", err)
+	}
+	program.dialer = &tls.Dialer{Config: server.Client().Transport.(*http.Transport).TLSClientConfig}
+	if err := checkOf(program).Of(t.Context(), file); ResultOf(err) != Refused {
+		t.Error(err)
+	}
+	over.Store(true)
+}
+
+// TestHTTPConnections: what a program has answered counts, also if it then closes the connection
+// with most of the file unread, or does not end its answer. No file gets a connection on which
+// another one was sent, and which may be at its end.
+func TestHTTPConnections(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		size         int64
+		drains, ends bool
+		answer       string
+		want         Result
+	}{
+		"closes early":   {8 << 20, false, true, "422 No\r\nContent-Type: text/plain\r\n\r\nno\n", Refused},
+		"closes idle":    {9, true, true, "204 Yes\r\n\r\n", Accepted},
+		"never ends":     {9, true, false, "422 No\r\nContent-Type: text/plain\r\n\r\nn", Refused},
+		"never ends yes": {9, true, false, "200 Yes\r\nContent-Length: 9\r\n\r\n", Accepted},
+		"continues":      {9, true, true, "103 Early Hints\r\n\r\nHTTP/1.1 422 No\r\n\r\n", Refused},
+		"endless":        {9, true, false, "200 Yes\r\nX: " + strings.Repeat("x", 1<<20), Unanswered},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = listener.Close() })
+			serve(listener, func(conn net.Conn) {
+				reader := bufio.NewReader(conn)
+				req, err := http.ReadRequest(reader)
+				if err == nil && tt.drains {
+					_, err = io.Copy(io.Discard, req.Body)
+				}
+				if err == nil {
+					_, err = io.WriteString(conn, "HTTP/1.1 "+tt.answer)
+				}
+				if err == nil && tt.drains {
+					_, _ = reader.Peek(1) // of the next file
+				}
+			})
+			program, err := NewHTTP("http://"+listener.Addr().String(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := checkOf(program)
+			if !tt.ends {
+				c.Timeout = 100 * time.Millisecond
+			}
+			for range 10 {
+				file := fileOf("")
+				file.Content, file.Size = bytes.NewReader(make([]byte, tt.size)), tt.size
+				if err := c.Of(t.Context(), file); ResultOf(err) != tt.want {
+					t.Errorf("%s: %v", ResultOf(err), err)
+				}
+			}
+		})
+	}
+}
+
 // stuck is a program that waits for the end of the context.
 type stuck struct{ asked atomic.Int32 }
 
@@ -262,14 +356,50 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// broken is a content that cannot be read.
-type broken struct{ io.ReadSeeker }
+// slow is a content that is fetched when it is first read.
+type slow struct {
+	io.ReadSeeker
+	fetched bool
+}
+
+func (s *slow) Read(p []byte) (int, error) {
+	if !s.fetched {
+		time.Sleep(600 * time.Millisecond)
+		s.fetched = true
+	}
+	return s.ReadSeeker.Read(p)
+}
+
+// TestSlowContent: the time to fetch a file from its storage is none of the check.
+func TestSlowContent(t *testing.T) {
+	t.Parallel()
+	daemon := clamd(t, func(conn net.Conn) {
+		_, _ = stream(conn)
+		_, _ = io.WriteString(conn, "stream: OK\x00")
+	})
+	c := checkOf(daemon)
+	c.Timeout = 500 * time.Millisecond
+	file := fileOf("x")
+	file.Content = &slow{ReadSeeker: file.Content}
+	if err := c.Of(t.Context(), file); err != nil {
+		t.Error(err)
+	}
+}
+
+// broken is a content that cannot be read, but for its last byte.
+type broken struct{ *strings.Reader }
 
 var errBroken = errors.New("broken")
 
-func (broken) Read([]byte) (int, error) { return 0, errBroken }
+func (b broken) Read(p []byte) (int, error) {
+	if b.Len() == 1 {
+		return b.Reader.Read(p)
+	}
+	return 0, errBroken
+}
 
-// TestUnreadable: content that cannot be read is no fault of the program.
+// TestUnreadable: content that cannot be read is no fault of the program, and ends the check at
+// once.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
@@ -281,8 +411,10 @@ func TestUnreadable(t *testing.T) {
 	daemon := clamd(t, func(conn net.Conn) { _, _ = stream(conn) })
 	for _, program := range []Program{judge, daemon} {
 		file := fileOf("")
-		file.Content, file.Size = broken{strings.NewReader("")}, 5
-		err := checkOf(program).Of(t.Context(), file)
+		file.Content, file.Size = broken{strings.NewReader("bytes")}, 5
+		c := checkOf(program)
+		c.Timeout = time.Hour
+		err := c.Of(t.Context(), file)
 		if content, ok := errors.AsType[*ContentError](err); !ok || !errors.Is(content, errBroken) {
 			t.Errorf("%T: %v", program, err)
 		}
@@ -327,4 +459,78 @@ func FuzzVerdict(f *testing.F) {
 			t.Errorf("%q accepts half a file", answer)
 		}
 	})
+}
+
+// scanner finds the test file in files up to a size, and in archives if it looks there.
+type scanner struct {
+	limit    int
+	archives bool
+}
+
+func (s scanner) Ask(_ context.Context, f File) error {
+	content, err := io.ReadAll(f.Content)
+	found := string(content) == eicar || s.archives && bytes.Contains(content, []byte("eicar.com"))
+	switch {
+	case err == nil && len(content) > s.limit:
+		return ErrTooLarge
+	case err == nil && found:
+		return &RefusedError{Message: "found"}
+	}
+	return err
+}
+
+// TestProbe: what a scanner does not find, or does not take, is a failed step, and of another
+// program a note. A program that does not answer is asked once.
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	answering := func(s scanner) *Clamd {
+		return clamd(t, func(conn net.Conn) {
+			content, err := stream(conn)
+			file := fileOf(string(content))
+			switch err = errors.Join(err, s.Ask(t.Context(), file)); ResultOf(err) {
+			case Accepted:
+				_, _ = io.WriteString(conn, "stream: OK\x00")
+			case Refused:
+				_, _ = io.WriteString(conn, "stream: Eicar FOUND\x00")
+			case TooLarge:
+				_, _ = io.WriteString(conn, "INSTREAM size limit exceeded. ERROR\x00")
+			case Unanswered:
+			}
+		})
+	}
+	for name, tt := range map[string]struct {
+		program Program
+		want    string // of the steps
+	}{
+		"scanner":     {answering(scanner{1 << 30, true}), "+ + + +"},
+		"no archives": {answering(scanner{1 << 30, false}), "+ + - -"},
+		"low limit":   {answering(scanner{1 << 20, true}), "+ + + -"},
+		"silent":      {clamd(t, func(net.Conn) {}), "-"},
+		"judge":       {scanner{1 << 30, false}, "+ + ? ?"},
+		"limited":     {scanner{1 << 20, false}, "+ + ? -"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			c := checkOf(tt.program)
+			for _, step := range c.Probe(t.Context()).Steps {
+				switch {
+				case step.Err != nil && storagedrivers.CauseOf(step.Err) == "" && name != "silent":
+					t.Errorf("no cause of %v", step.Err)
+				case step.Err != nil:
+					got = append(got, "-")
+				case step.Note != "":
+					got = append(got, "?")
+				default:
+					got = append(got, "+")
+				}
+			}
+			if strings.Join(got, " ") != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+			if state := c.State(); state.Asked.IsZero() || (state.Err != nil) != (name == "silent") {
+				t.Errorf("%+v", state)
+			}
+		})
+	}
 }

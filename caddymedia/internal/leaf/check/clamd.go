@@ -47,7 +47,7 @@ func (c *Clamd) Ask(ctx context.Context, f File) (err error) {
 		return err
 	}
 	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })() // ends what waits
+	defer endsWith(ctx, conn)()
 	sent := send(conn, f.Content)
 	// It answers before the end, and closes the connection, if the file is larger than its
 	// StreamMaxLength. Then sending fails.
@@ -56,6 +56,11 @@ func (c *Clamd) Ask(ctx context.Context, f File) (err error) {
 		return errors.Join(sent, fmt.Errorf("reading the answer: %w", err))
 	}
 	return verdict(answer, sent)
+}
+
+// endsWith ends what waits for a connection when ctx ends, until stop is called.
+func endsWith(ctx context.Context, conn net.Conn) (stop func() bool) {
+	return context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 }
 
 // send sends a file as chunks, each after its length in four bytes, and an empty one.

@@ -4,14 +4,16 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -19,85 +21,99 @@ import (
 )
 
 // HTTP is a program that gets each file by a POST, and answers by its status: 2xx accepts the file,
-// 4xx refuses it, and everything else, redirects too, is no answer.
+// 4xx refuses it, and everything else, redirects too, is no answer. Each file has a connection of
+// its own, of HTTP/1.1: what is sent is not read after [HTTP.Ask], a program may refuse a file before
+// it has read it, and no connection is used that the program is about to close.
 type HTTP struct {
-	address string
+	address *url.URL
 	header  http.Header
-	client  *http.Client
+	dialer  interface {
+		DialContext(ctx context.Context, network, address string) (net.Conn, error)
+	}
 }
 
 // NewHTTP returns the program at an address. lines are headers that it gets too: a name, a space,
 // and a value.
 func NewHTTP(address string, lines []string) (*HTTP, error) {
 	parsed, err := url.Parse(address)
-	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
+	if err != nil || parsed.Hostname() == "" || ports[parsed.Scheme] == "" {
 		return nil, errors.New("not an address of http or https")
 	}
-	header := http.Header{}
+	h := &HTTP{parsed, http.Header{}, &net.Dialer{}}
+	if parsed.Scheme == "https" {
+		h.dialer = &tls.Dialer{}
+	}
 	for _, line := range lines {
 		name, value, _ := strings.Cut(line, " ")
 		if !httpguts.ValidHeaderFieldName(name) || value == "" || !httpguts.ValidHeaderFieldValue(value) {
 			return nil, errors.New("a header is a name and a value")
 		}
-		header.Add(name, value)
+		h.header.Add(name, value)
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone() // that is what it is
-	transport.Proxy = nil
-	return &HTTP{address, header, &http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}, nil
+	return h, nil
 }
+
+// ports of the schemes of addresses.
+var ports = map[string]string{"http": "80", "https": "443"}
 
 // Ask implements [Program].
 func (h *HTTP) Ask(ctx context.Context, f File) error {
-	body := &body{Reader: f.Content, closed: make(chan struct{})}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.address, body)
+	req, err := h.request(ctx, f)
 	if err != nil {
 		return err
 	}
-	req.ContentLength = f.Size
-	if f.Size == 0 {
+	conn, err := h.dialer.DialContext(ctx, "tcp", net.JoinHostPort(h.address.Hostname(), cmp.Or(h.address.Port(), ports[h.address.Scheme])))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer endsWith(ctx, conn)()
+	// It may answer before the end, and close the connection. Then sending fails.
+	sent := req.Write(conn)
+	answer := bufio.NewReader(io.LimitReader(conn, maxAnswer))
+	for {
+		resp, err := http.ReadResponse(answer, req) //nolint:bodyclose // the end of the connection is that of the body
+		if err != nil {
+			return errors.Join(sent, fmt.Errorf("reading the answer: %w", err))
+		}
+		if resp.StatusCode >= 200 { // otherwise it is not the last one
+			return answered(resp)
+		}
+	}
+}
+
+// request returns the request about a file.
+func (h *HTTP) request(ctx context.Context, f File) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, h.address.String(), f.Content)
+	if err != nil {
+		return nil, err
+	}
+	req.Close = true
+	if req.ContentLength = f.Size; f.Size == 0 {
 		req.Body = http.NoBody
-		close(body.closed)
 	}
-	req.Header = h.header.Clone()
+	if user := h.address.User; user != nil {
+		password, _ := user.Password()
+		req.SetBasicAuth(user.Username(), password)
+	}
+	maps.Copy(req.Header, h.header)
 	for name, value := range map[string]string{
-		"Content-Type": f.Type, "X-Kind": f.Kind, "X-Alias": f.Alias, "X-Filename": f.Filename, "X-Account": f.Account, "X-User": f.User,
+		"X-Kind": f.Kind, "X-Alias": f.Alias, "X-Filename": f.Filename, "X-Account": f.Account, "X-User": f.User,
 	} {
-		if name != "Content-Type" {
-			value = url.PathEscape(value)
-		}
 		if value != "" {
-			req.Header.Set(name, value)
+			req.Header.Set(name, url.PathEscape(value))
 		}
 	}
-	resp, err := h.client.Do(req)
-	if err == nil {
-		err = answered(resp)
-		_ = resp.Body.Close() // its bytes are read, or of no interest
+	if f.Type != "" {
+		req.Header.Set("Content-Type", f.Type)
 	}
-	<-body.closed // the transport may read it a little longer
-	return err
-}
-
-// body tells when the transport does not read it any more.
-type body struct {
-	io.Reader
-	closed chan struct{}
-	once   sync.Once
-}
-
-// Close implements io.Closer.
-func (b *body) Close() error {
-	b.once.Do(func() { close(b.closed) })
-	return nil
+	return req, nil
 }
 
 // answered returns the result of [HTTP.Ask] for a response.
 func answered(resp *http.Response) error {
 	switch {
-	case resp.StatusCode >= 200 && resp.StatusCode < 300:
+	case resp.StatusCode < 300:
 		return nil
 	case resp.StatusCode >= 400 && resp.StatusCode < 500:
 		return &RefusedError{Message: reason(resp), Detail: resp.Status}
@@ -106,15 +122,15 @@ func answered(resp *http.Response) error {
 }
 
 const (
-	maxReason = 200     // bytes
-	maxAnswer = 4 << 10 // bytes that are read of an answer
+	maxReason = 200      // bytes
+	maxAnswer = 64 << 10 // bytes that are read of an answer
 )
 
 // reason returns the first line of a text that refuses a file.
 func reason(resp *http.Response) string {
 	line := ""
 	if mediaType, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err == nil && mediaType == "text/plain" {
-		line, _ = bufio.NewReader(io.LimitReader(resp.Body, maxAnswer)).ReadString('\n') // what could be read counts
+		line, _ = bufio.NewReader(resp.Body).ReadString('\n') // what could be read counts
 	}
 	line = strings.TrimSpace(line)
 	if len(line) > maxReason || !utf8.ValidString(line) || strings.ContainsFunc(line, unicode.IsControl) {

@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/netip"
 	"net/url"
@@ -394,6 +395,7 @@ func (a *Alias) TakesAnything() bool { return a.Extensions[AnyExtension] }
 func (a *Alias) Unchecked() *Alias {
 	free := *a
 	free.MaxSize, free.Extensions = math.MaxInt64, map[string]bool{AnyExtension: true}
+	maps.Copy(free.Extensions, a.Extensions) // which may have variants
 	free.Sanitize, free.RenameMismatched, free.Imaging.Strip, free.Checks = false, false, imaging.StripOff, nil
 	return &free
 }

@@ -183,7 +183,7 @@ func (a *Alias) Folder(submitted string, now time.Time) (string, error) {
 		return "", &Failure{Reason: BadRequest, Message: err.Error()}
 	}
 	if naming.IsReserved(folder) {
-		return "", Failf(BadRequest, "sub folders called %s and %s are reserved", naming.UploadsFolder, naming.FolderMarker)
+		return "", Failf(BadRequest, "sub folders called %s, %s or like *%s are reserved", naming.UploadsFolder, naming.FolderMarker, naming.TrashSuffix)
 	}
 	if ext := naming.Restricted(folder); ext != "" {
 		return "", Failf(BadRequest, "a sub folder with the extension .%s is never accepted", ext)

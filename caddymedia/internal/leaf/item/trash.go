@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/leaf/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -22,11 +23,8 @@ import (
 // The times are microseconds since 1970, in 16 digits. So the keys are in the order of removal, and
 // nothing else need be stored. An entry that is locked has the time of its end as a fourth part.
 
-// TrashSuffix is the end of the folder names that are reserved for trash.
-const TrashSuffix = "@trash"
-
 // TrashRoot returns the folder of the trash, which is outside of the folder of the items.
-func (a *Alias) TrashRoot() string { return a.Prefix + TrashSuffix }
+func (a *Alias) TrashRoot() string { return a.Prefix + naming.TrashSuffix }
 
 // HasTrashFolder reports whether [Alias.TrashRoot] is reserved for trash, also if the alias has
 // none at present.
@@ -170,9 +168,4 @@ func (a *Alias) HasEnded(kept Kept, now time.Time) bool { return !now.Before(a.E
 // IsLocked reports whether an entry may not be removed yet.
 func (a *Alias) IsLocked(kept Kept, now time.Time) bool {
 	return a.TrashLocked && !a.HasEnded(kept, now) || now.Before(kept.LockedUntil)
-}
-
-// Earliest returns the first head that an entry of the same time of removal may have.
-func (k Kept) Earliest() string {
-	return micros(k.Removed) + "-" + micros(time.Time{}) + "-" + strings.Repeat("0", generationLength+randomLength)
 }

@@ -117,8 +117,14 @@ const FolderMarker = "!@folder"
 // uploads. Some backends fold case.
 func InUploadsFolder(path string) bool { return hasSegment(path, UploadsFolder) }
 
+// TrashSuffix is the end of the names of folders in which removed items are kept. No item may be in
+// one: that may be the trash of an alias of an earlier configuration, whose prefix was longer.
+const TrashSuffix = "@trash"
+
 // IsReserved reports whether a path has a segment that no item may have in its filename.
-func IsReserved(path string) bool { return hasSegment(path, UploadsFolder, FolderMarker) }
+func IsReserved(path string) bool {
+	return hasSegment(path, UploadsFolder, FolderMarker) || strings.Contains(strings.ToLower(path)+"/", TrashSuffix+"/")
+}
 
 func hasSegment(path string, names ...string) bool {
 	for segment := range strings.SplitSeq(path, "/") {
