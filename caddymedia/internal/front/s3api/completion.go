@@ -128,7 +128,7 @@ func (q *request) finish(
 		return storagedrivers.Info{}, failed
 	}
 	_, multipart, failed := q.multipart()
-	if failed != nil && !q.isCompleted(store, rec) {
+	if failed != nil && q.completed(store, rec) == nil {
 		return storagedrivers.Info{}, failed
 	}
 	u, err := store.Create(q.ctx, q.running.UploadStorage(q.alias.Kind, q.alias.Name), resumable.Creation{
@@ -140,6 +140,11 @@ func (q *request) finish(
 			return nil
 		},
 	})
+	if err != nil { // another request may have completed it meanwhile, and removed the parts
+		if completed := q.completed(store, rec); completed != nil {
+			u, err = completed, nil
+		}
+	}
 	if failed, ok := errors.AsType[*Error](err); ok {
 		return storagedrivers.Info{}, failed
 	}
@@ -175,10 +180,13 @@ func (q *request) finish(
 	return q.stat(q.alias, u.Outcome.Stored)
 }
 
-// isCompleted reports whether an earlier request has completed the upload.
-func (q *request) isCompleted(store *resumable.Store, rec resumable.Record) bool {
+// completed returns the upload that another request has completed; nil if none has.
+func (q *request) completed(store *resumable.Store, rec resumable.Record) *resumable.Upload {
 	u, err := store.FindFinal(q.ctx, q.running.UploadStorage(q.alias.Kind, q.alias.Name), rec)
-	return err == nil && u.Outcome != nil
+	if err != nil || u.Outcome == nil {
+		return nil
+	}
+	return u
 }
 
 // keepAlive sends blanks until stop is called, since some clients close a connection that says

@@ -140,8 +140,8 @@ func (c *Check) Of(ctx context.Context, f File) error {
 	return err
 }
 
-// fetch reads the last byte. Some contents, those of copies, are fetched from their storage when they
-// are first read that far: then neither the program nor other files wait for it.
+// fetch reads the last byte. Some contents, those of copies, are fetched from their storage when
+// they are first read that far: then neither the program nor other files wait for it.
 func (f File) fetch() error {
 	if f.Size == 0 {
 		return nil

@@ -22,8 +22,8 @@ import (
 
 // HTTP is a program that gets each file by a POST, and answers by its status: 2xx accepts the file,
 // 4xx refuses it, and everything else, redirects too, is no answer. Each file has a connection of
-// its own, of HTTP/1.1: what is sent is not read after [HTTP.Ask], a program may refuse a file before
-// it has read it, and no connection is used that the program is about to close.
+// its own, of HTTP/1.1: what is sent is not read after [HTTP.Ask], a program may refuse a file
+// before it has read it, and no connection is used that the program is about to close.
 type HTTP struct {
 	address *url.URL
 	header  http.Header
