@@ -35,8 +35,8 @@ await run(async () => {
 	// A check by another program is tested.
 	await page.getByRole('button', { name: 'Test http of checked' }).click();
 	const tested = page.getByRole('dialog', { name: 'Test of http of checked' });
-	await tested.getByText('The test failed').waitFor();
-	await tested.getByText(/refused the connection/).waitFor();
+	await tested.getByText('The test failed', { exact: true }).waitFor();
+	await tested.getByRole('list', { name: 'Steps' }).getByText(/refused the connection/).waitFor();
 	await accessible(page, 'a test of a check');
 	await shot(page, 'check');
 	await tested.getByRole('button', { name: 'Close' }).click();

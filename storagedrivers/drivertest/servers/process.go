@@ -139,10 +139,11 @@ func FreeAddress(t testing.TB) string {
 var usedPorts sync.Map
 
 // FreePort returns a port of 127.0.0.1 that is free for TCP and UDP, each port once. All are below
-// the ephemeral range: an outgoing connection cannot take one before the server does.
+// the ephemeral range: an outgoing connection cannot take one before the server does. And they are
+// above those that browsers refuse, the last of which is 10080 (bad ports of the Fetch standard).
 func FreePort(t testing.TB) int {
 	t.Helper()
-	const first, end = 10_000, 32_768
+	const first, end = 10_081, 32_768
 	for range 1000 {
 		port := first + rand.IntN(end-first)
 		if _, taken := usedPorts.LoadOrStore(port, true); !taken && isFree(port) {
