@@ -64,11 +64,11 @@ func (q *momentSelection) check(args []string) (err error) {
 type momentRun struct {
 	*session
 	momentSelection
-	alias     *item.Alias
-	permit    *op.Permit
-	unchecked bool
-	done      *bar
-	totals    momentTotals
+	alias   *item.Alias
+	permit  *op.Permit
+	asItWas bool
+	done    *bar
+	totals  momentTotals
 	// isThere are names of items that will be there, or not, because of what is done.
 	isThere map[string]bool
 }
@@ -114,7 +114,7 @@ func (r *restoring) runAt(ctx context.Context, s *session, names []string) error
 	}
 	aliases, err := s.trashAliases(names)
 	for _, alias := range aliases {
-		run := momentRun{session: s, momentSelection: r.momentSelection, alias: alias, permit: s.permit(), unchecked: r.unchecked, isThere: map[string]bool{}}
+		run := momentRun{session: s, momentSelection: r.momentSelection, alias: alias, permit: s.permit(), asItWas: r.asItWas, isThere: map[string]bool{}}
 		run.totals = momentTotals{Alias: fullName(alias), Folder: folder, DryRun: r.totals.DryRun, At: run.time.UTC()}
 		if failed := run.run(ctx); failed != nil {
 			err = failed
@@ -142,7 +142,7 @@ func (r *momentRun) run(ctx context.Context) error {
 
 // pages does, or only shows, what there is to do.
 func (r *momentRun) pages(ctx context.Context) error {
-	past := op.Past{Alias: r.alias, Folder: r.totals.Folder, At: r.time, DryRun: r.totals.DryRun, Unchecked: r.unchecked, Limit: momentNames}
+	past := op.Past{Alias: r.alias, Folder: r.totals.Folder, At: r.time, DryRun: r.totals.DryRun, AsItWas: r.asItWas, Limit: momentNames}
 	for {
 		page, failure := r.permit.RestorePast(ctx, past)
 		if !page.Began.IsZero() {

@@ -50,7 +50,7 @@ With --json there is one line for each item, and a last one with the totals.`,
 	cmd.Flags().BoolVar(&r.rename, "rename", false, "Give an item whose name is taken another one, with append_time")
 	cmd.Flags().BoolVar(&r.replace, "replace", false, "Replace the item that has the name, with overwrite; that one goes to the trash")
 	cmd.Flags().BoolVar(&r.totals.DryRun, "dry-run", false, "Only show what would be restored")
-	cmd.Flags().BoolVar(&r.unchecked, "as-it-was", false, "Bring items back that the present options of the alias refuse")
+	cmd.Flags().BoolVar(&r.asItWas, "as-it-was", false, "Bring items back that the present options of the alias refuse")
 	cmd.MarkFlagsMutuallyExclusive("rename", "replace")
 	r.momentSelection.addFlags(cmd)
 	cmd.MarkFlagsOneRequired("id", "folder", "filename", "search", "removed-within", "at")
@@ -73,7 +73,7 @@ type restoring struct {
 	*session
 	trashSelection
 	momentSelection
-	rename, replace, unchecked bool
+	rename, replace, asItWas bool
 
 	alias  *item.Alias
 	permit *op.Permit
@@ -208,7 +208,7 @@ func (r *restoring) restore(ctx context.Context, entry service.InTrash) (result 
 	}
 	for {
 		outcomes, failure := r.permit.Restore(ctx, op.Restoration{
-			Alias: r.alias, IDs: []string{entry.ID()}, Rename: r.rename, Replace: r.replace, Unchecked: r.unchecked,
+			Alias: r.alias, IDs: []string{entry.ID()}, Rename: r.rename, Replace: r.replace, AsItWas: r.asItWas,
 		})
 		if failure == nil {
 			failure = outcomes[0].Failure

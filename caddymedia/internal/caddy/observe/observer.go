@@ -153,7 +153,7 @@ func (o *Observer) Checked(alias *item.Alias, name string, result check.Result, 
 	if result == check.Unanswered {
 		up = 0
 	}
-	if result != check.TooLarge { // it may be that nobody was asked
+	if result != check.TooLarge { // the program may not have been asked
 		current.checkUp.WithLabelValues(labels...).Set(up)
 		current.checkTimes.WithLabelValues(labels...).Observe(took.Seconds())
 	}

@@ -32,9 +32,9 @@ type Past struct {
 	Limit int
 	// DryRun changes no item.
 	DryRun bool
-	// Unchecked brings items back as they were, whatever the present rules of the alias.
-	Unchecked bool
-	BaseURL   string
+	// AsItWas brings items back as they were, whatever the present rules of the alias.
+	AsItWas bool
+	BaseURL string
 }
 
 // PastStep is what became of a name, or would in a dry run.
@@ -238,7 +238,7 @@ func (p *Permit) carryOutStep(ctx context.Context, r Past, step service.MomentSt
 		}
 		return nil
 	}
-	transfer := upload.Transfer{Request: p.Request(r.Alias.Kind, r.Alias.Name, r.BaseURL, nil), Exact: true, Over: step.Now, Unchecked: r.Unchecked}
+	transfer := upload.Transfer{Request: p.Request(r.Alias.Kind, r.Alias.Name, r.BaseURL, nil), Exact: true, Over: step.Now, AsItWas: r.AsItWas}
 	if step.Action == moment.BringBack {
 		transfer.Same, transfer.New = true, r.Alias.Overwrite
 	}

@@ -75,9 +75,9 @@ type Restoration struct {
 	// Rename gives an item whose name is taken another one under Append Time, and Replace replaces the
 	// item that has the name under Overwrite. Otherwise it is a failure.
 	Rename, Replace bool
-	// Unchecked brings items back as they were, whatever the present rules of the alias.
-	Unchecked bool
-	BaseURL   string
+	// AsItWas brings items back as they were, whatever the present rules of the alias.
+	AsItWas bool
+	BaseURL string
 }
 
 // Restored is what became of an entry. Item is set unless there is a Failure.
@@ -139,7 +139,7 @@ func (p *Permit) restore(ctx context.Context, r Restoration, id string) (restore
 	}
 	return p.bringBack(ctx, upload.Transfer{
 		Request: p.Request(r.Alias.Kind, r.Alias.Name, r.BaseURL, nil),
-		Exact:   !r.Rename || r.Alias.Overwrite, Same: true, New: !r.Replace && r.Alias.Overwrite, Unchecked: r.Unchecked,
+		Exact:   !r.Rename || r.Alias.Overwrite, Same: true, New: !r.Replace && r.Alias.Overwrite, AsItWas: r.AsItWas,
 	}, r.Alias, kept)
 }
 

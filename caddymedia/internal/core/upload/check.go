@@ -86,13 +86,13 @@ func (b *batch) checkUpload(ctx context.Context, up *received) (err error) {
 }
 
 // refused returns the failure for an error of checking or decoding content; nil if there is none,
-// or if the content is refused, and the item is stored unchecked.
+// or if the content is refused, and the item is stored as it was.
 func (b *batch) refused(err error) error {
 	if err == nil {
 		return nil
 	}
 	failure := item.ContentFailure(err)
-	if b.unchecked && (failure.Reason == item.BadContent || failure.Reason == item.TooLarge) {
+	if b.asItWas && (failure.Reason == item.BadContent || failure.Reason == item.TooLarge) {
 		return nil
 	}
 	return failure

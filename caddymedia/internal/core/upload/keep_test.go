@@ -529,9 +529,9 @@ func TestRestore(t *testing.T) {
 	})
 }
 
-// TestRestoreUnchecked: an item that the present rules of its alias refuse comes back with its name
+// TestRestoreAsItWas: an item that the present rules of its alias refuse comes back with its name
 // and bytes if it is not checked, and not at all otherwise.
-func TestRestoreUnchecked(t *testing.T) {
+func TestRestoreAsItWas(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		filename string
@@ -560,7 +560,7 @@ func TestRestoreUnchecked(t *testing.T) {
 			if _, failures := u.Transfer(t.Context(), transfer); failures == nil {
 				t.Error("it was accepted")
 			}
-			transfer.Unchecked = true
+			transfer.AsItWas = true
 			items, failures := u.Transfer(t.Context(), transfer)
 			if failures != nil || items[0].Filename != tt.filename {
 				t.Errorf("%+v, %v", items, failures)
@@ -570,9 +570,9 @@ func TestRestoreUnchecked(t *testing.T) {
 	}
 }
 
-// TestRestoreUncheckedImage: an image that is not checked has its variant again, and so has one
+// TestRestoreAsItWasImage: an image that is not checked has its variant again, and so has one
 // that replaces another.
-func TestRestoreUncheckedImage(t *testing.T) {
+func TestRestoreAsItWasImage(t *testing.T) {
 	t.Parallel()
 	alias := imageAlias(t, onMemory(t, nil))
 	alias.Trash, alias.Prefix, alias.Overwrite = time.Hour, "img/content", true
@@ -587,7 +587,7 @@ func TestRestoreUncheckedImage(t *testing.T) {
 	for range 2 {
 		items, failures := u.Transfer(t.Context(), Transfer{
 			Request: Request{Kind: alias.Kind, Alias: alias.Name}, From: from, Filename: filename, To: kept.Filename, Copy: true,
-			Restores: true, Exact: true, Unchecked: true,
+			Restores: true, Exact: true, AsItWas: true,
 		})
 		if failures != nil || items[0].WebP == "" {
 			t.Fatalf("%+v, %v", items, failures)

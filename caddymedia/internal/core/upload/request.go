@@ -151,9 +151,9 @@ type kind struct {
 	condition func(storagedrivers.Info) *item.Failure
 	// overwrites means that an item of the name is replaced, under Append Time too.
 	overwrites bool
-	// unchecked means that the item is stored as it is, whatever the rules of its alias, under the
+	// asItWas means that the item is stored as it is, whatever the rules of its alias, under the
 	// exact filename.
-	unchecked bool
+	asItWas bool
 	// same means that an item of the name is that of the request if it has the same bytes, whatever
 	// the condition.
 	same bool

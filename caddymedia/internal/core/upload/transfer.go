@@ -41,8 +41,8 @@ type Transfer struct {
 	Same bool
 	// Restores means that From is the trash of the alias, see [item.Alias.InTrash].
 	Restores bool
-	// Unchecked stores the item as it is, whatever the rules of its alias.
-	Unchecked bool
+	// AsItWas stores the item as it is, whatever the rules of its alias.
+	AsItWas bool
 	// Matches, if set, reports whether a stored item is the one to move or copy.
 	Matches func(storagedrivers.Info) bool
 }
@@ -94,7 +94,7 @@ type transferring struct {
 
 func (u *Uploader) newTransferring(req Transfer, copies bool) *transferring {
 	t := &transferring{Transfer: &req, copies: copies}
-	k := kind{operation: req.Operation(), confirm: t.confirm, same: req.Same, unchecked: req.Unchecked}
+	k := kind{operation: req.Operation(), confirm: t.confirm, same: req.Same, asItWas: req.AsItWas}
 	if req.Exact {
 		k.exact = req.To
 	}

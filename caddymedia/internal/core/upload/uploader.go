@@ -229,7 +229,7 @@ func (b *batch) subFolder() string {
 
 // storedName returns the filename of an upload in an alias.
 func (b *batch) storedName(alias *item.Alias, up *received, subFolder string) (string, error) {
-	if b.exact != "" && b.unchecked {
+	if b.exact != "" && b.asItWas {
 		return b.exact, nil
 	}
 	if b.exact != "" {
@@ -284,8 +284,8 @@ func (b *batch) findAlias(name string) (*item.Alias, error) {
 		replacing := *a
 		replacing.Overwrite, a = true, &replacing
 	}
-	if b.unchecked {
-		a = a.Unchecked()
+	if b.asItWas {
+		a = a.WithoutRules()
 	}
 	return a, nil
 }

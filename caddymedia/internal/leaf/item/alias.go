@@ -81,7 +81,7 @@ type Alias struct {
 	Overwrite bool
 	// Trash is how long the generations of items that are removed or replaced are kept; 0 keeps none.
 	Trash time.Duration
-	// TrashLocked means that nobody removes them before.
+	// TrashLocked refuses each request to remove them before.
 	TrashLocked bool
 	// Expires is how long items are to be had after they were stored; 0 for ever.
 	Expires time.Duration
@@ -390,9 +390,9 @@ const AnyExtension = "*"
 // TakesAnything reports whether the alias accepts all names, and all contents: it is for programs.
 func (a *Alias) TakesAnything() bool { return a.Extensions[AnyExtension] }
 
-// Unchecked returns the alias without its rules for names, sizes, content and metadata, and without
-// its checks.
-func (a *Alias) Unchecked() *Alias {
+// WithoutRules returns the alias without its rules for names, sizes, content and metadata, and
+// without its checks.
+func (a *Alias) WithoutRules() *Alias {
 	free := *a
 	free.MaxSize, free.Extensions = math.MaxInt64, map[string]bool{AnyExtension: true}
 	maps.Copy(free.Extensions, a.Extensions) // which may have variants

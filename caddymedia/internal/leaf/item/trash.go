@@ -104,18 +104,18 @@ func KeptOf(id string) (kept Kept, ok bool) {
 	if found == nil || storagedrivers.ValidKey(filename) != nil {
 		return kept, false
 	}
-	kept = Kept{Filename: filename, Generation: found[3], random: found[4]}
-	for at, digits := range map[*time.Time]string{&kept.Removed: found[1], &kept.Stored: found[2], &kept.LockedUntil: found[5]} {
-		if digits == "" {
-			continue
-		}
-		number, err := strconv.ParseInt(digits, 10, 64)
-		if err != nil {
-			return kept, false
-		}
-		*at = time.UnixMicro(number).UTC()
+	return Kept{
+		Filename: filename, Removed: timeOf(found[1]), Stored: timeOf(found[2]), LockedUntil: timeOf(found[5]),
+		Generation: found[3], random: found[4],
+	}, true
+}
+
+// timeOf is the inverse of micros; it returns the zero time for no digits.
+func timeOf(digits string) (at time.Time) {
+	if number, err := strconv.ParseInt(digits, 10, 64); err == nil {
+		at = time.UnixMicro(number).UTC()
 	}
-	return kept, true
+	return at
 }
 
 // TrashKey returns the key of an entry.
