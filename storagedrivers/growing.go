@@ -422,7 +422,7 @@ func (s *Storage) StageGrown(ctx context.Context, stage func(context.Context) (S
 		return nil, err
 	}
 	for _, object := range objects {
-		if err := object.copyTo(ctx, staged); err != nil {
+		if err := object.CopyTo(ctx, staged); err != nil {
 			return nil, errors.Join(err, staged.Close())
 		}
 	}
@@ -445,9 +445,9 @@ func (g *Growing) adopt(ctx context.Context) (Staged, error) {
 	return staged, nil
 }
 
-// copyTo copies the bytes. The error is ErrChanged if some are missing: then other pieces are there
+// CopyTo copies the bytes. The error is ErrChanged if some are missing: then other pieces are there
 // now.
-func (g *Growing) copyTo(ctx context.Context, to io.Writer) error {
+func (g *Growing) CopyTo(ctx context.Context, to io.Writer) error {
 	for _, piece := range g.pieces() {
 		from, err := g.storage.OpenSeeker(ctx, piece.Key)
 		if err == nil && from.Info.Size != piece.Size {

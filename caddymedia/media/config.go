@@ -131,6 +131,11 @@ type Account struct {
 	// is the ID, from `trust` or `trust_header`. One that is no plain name becomes a hash. Default:
 	// all users share the aliases.
 	SubFolder string `json:"sub_folder,omitempty" option:"verbatim" example:"users/{http.auth.user.id}"`
+
+	// How long the uploads of users are held: their items exist only once they are kept, by
+	// `action=keep`. From `1m` to `168h`. Needs resumable uploads, in whose storage they wait.
+	// Default: items are stored at once.
+	Hold options.Duration `json:"hold,omitempty" example:"24h"`
 }
 
 // The files whose comments document the options.

@@ -84,7 +84,7 @@ func New(config Config) (*Service, error) {
 func (a *Account) credentials(apiKey string) access.Account {
 	return access.Account{
 		APIKey: apiKey, PasswordHash: a.PasswordHash, Aliases: a.Aliases, Rights: a.rights(), Trusted: a.Trusts(),
-		S3Secret: a.S3Secret,
+		S3Secret: a.S3Secret, Hold: time.Duration(a.Hold),
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/core/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/core/service"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/naming"
 )
@@ -50,6 +52,10 @@ func (a *Account) checkTrust() error {
 		return fmt.Errorf("trust: it is a placeholder {http.auth.user.*}, such as %s, not %q; a header needs trust_header", userID, a.Trust)
 	case a.TrustHeader != "" && !userHeader.MatchString(a.TrustHeader):
 		return fmt.Errorf("trust_header: it is the name of a header in letters, digits and hyphens, such as Remote-User, not %q", a.TrustHeader)
+	case a.Hold != 0 && !a.Trusts():
+		return errors.New("hold: it is for users: set trust or trust_header too; a ticket has a hold of its own")
+	case a.Hold != 0 && (time.Duration(a.Hold) < resumable.MinHold || time.Duration(a.Hold) > resumable.MaxHold):
+		return errors.New("hold: it is from 1m to 168h")
 	case slices.Contains(secretHeaders, strings.ToLower(a.TrustHeader)):
 		return fmt.Errorf("trust_header: %s has a credential, not the ID of a user", a.TrustHeader)
 	case a.SubFolder == "":
@@ -87,6 +93,8 @@ func (c *Config) CheckAccounts() error {
 		case account == nil:
 		case !account.Trusts() && account.PasswordHash == "":
 			return fmt.Errorf("account %q: %w", key, ErrNoPassword)
+		case account.Hold != 0 && c.Resumable.Off:
+			return fmt.Errorf("account %q: hold: it needs resumable uploads, which are off", key)
 		case account.Trusts() && trusting != "":
 			return fmt.Errorf("account %q: trust: only one account may have users of another login, and %q has them", key, trusting)
 		case account.Trusts():

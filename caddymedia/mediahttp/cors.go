@@ -28,7 +28,7 @@ var (
 	corsResponse = strings.Join([]string{
 		"Location", "Upload-Offset", "Upload-Length", "Upload-Defer-Length", "Upload-Metadata", "Upload-Concat",
 		"Upload-Expires", "Tus-Version", "Tus-Resumable", "Tus-Max-Size", "Tus-Extension", "Tus-Checksum-Algorithm",
-		"Media-Full-Path", "Media-Filename", "Media-WebP", "Retry-After",
+		"Media-Full-Path", "Media-Filename", "Media-WebP", "Media-Held", "Retry-After",
 		"Accept-Ranges", "Content-Disposition", "Content-Length", "Content-Range", "ETag",
 		caller.HeaderReplayed,
 	}, ", ")

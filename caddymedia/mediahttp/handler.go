@@ -141,6 +141,10 @@ func newRoutes() []route {
 				return uploads.Resumable(h.gate, kind, strings.TrimPrefix(rest, "/"))
 			},
 		}, route{
+			path: upload + uploads.HeldSuffix, usage: upload + uploads.HeldSuffix + "/<id>", owns: isHeld,
+			methods: []string{http.MethodGet, http.MethodHead, http.MethodDelete},
+			serve:   func(h *Handler, rest string) caller.Endpoint { return uploads.Held(h.gate, kind, rest[1:]) },
+		}, route{
 			path: upload, usage: upload + "/<alias>/<name>", methods: []string{http.MethodPut}, owns: isPut,
 			serve: func(h *Handler, _ string) caller.Endpoint { return uploads.Put(h.gate, kind) },
 		}, route{
@@ -168,6 +172,12 @@ func newRoutes() []route {
 // isStatic reports whether a request is for an item below the path of a kind.
 func isStatic(method, rest string) bool {
 	return rest != "" && (method == http.MethodGet || method == http.MethodHead)
+}
+
+// isHeld reports whether a request is for a held upload. The other methods are those of an alias of
+// this name.
+func isHeld(method, rest string) bool {
+	return len(rest) > 1 && (method == http.MethodGet || method == http.MethodHead || method == http.MethodDelete)
 }
 
 // isPut reports whether a request is for the address of an upload of one file. With another method

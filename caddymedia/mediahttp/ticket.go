@@ -118,6 +118,14 @@ func (h *Handler) ticketOf(running *service.Service, account access.Account, for
 		MaxFiles:  int(fields.Number("max_files", 1, access.MaxTicketFiles)),
 		MaxSize:   fields.Number("max_size", 0, maxTicketSize),
 	}
+	if sent := fields.Text("hold", ""); sent != "" {
+		var failure *item.Failure
+		if ticket.Hold, failure = op.SecondsOfHold(sent); failure != nil {
+			fields.Fail(failure.Message)
+		} else if running.Uploads() == nil {
+			fields.Fail("nothing can be held: resumable uploads are off")
+		}
+	}
 	seconds := fields.Number("expires_in", int64(defaultTicketLifetime/time.Second), int64(maxTicketLifetime/time.Second))
 	if fields.Problem != "" {
 		return ticket, 0, badTicket(fields.Problem)

@@ -80,7 +80,7 @@ export async function uploads({ signal, reload }) {
 			pageHead('Uploads',
 				h('button', { type: 'button', onclick: () => reload() }, icon('refresh'), 'Refresh')),
 			h('p', { class: 'lead' },
-				'Resumable uploads that are not finished. Each ends by itself some time after its last byte.'),
+				'Resumable uploads that are not finished, and held ones that wait for their form. Each ends by itself some time after its last byte.'),
 			problems,
 			first.on
 				? count === 0 && !next
@@ -97,8 +97,9 @@ export async function uploads({ signal, reload }) {
 const nameOf = ({ filename, partial }) => filename || (partial ? 'A part of another upload' : 'No name');
 
 /** @param {UnfinishedUpload} upload */
-function progressOf({ offset, length }) {
+function progressOf({ offset, length, held }) {
 	if (length === null) return h('p', { class: 'muted' }, `${size(offset)} so far`);
+	if (held) return h('p', { class: 'muted' }, `${size(length)}, waits for its form`);
 	const percent = length > 0 ? Math.floor((offset / length) * 100) : 100;
 	return h('p', { class: 'muted' }, `${size(offset)} of ${size(length)}, ${percent} %`);
 }

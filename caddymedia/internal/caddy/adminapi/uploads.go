@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/internal/core/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -34,8 +35,10 @@ type uploadAnswer struct {
 	SubFolder string    `json:"sub_folder"`
 	Filename  string    `json:"filename"`
 	// Partial means that the upload is a part of others.
-	Partial bool  `json:"partial"`
-	Offset  int64 `json:"offset"`
+	Partial bool `json:"partial"`
+	// Held means that the upload is complete, and waits until it is kept.
+	Held   bool  `json:"held"`
+	Offset int64 `json:"offset"`
 	// Length is null until the client has sent it.
 	Length   *int64 `json:"length"`
 	Created  string `json:"created"`
@@ -158,9 +161,12 @@ func (c *call) uploadsOf(
 	for range maxListings {
 		found, following, err := c.service.Uploads().List(ctx, storage, cursor, limit-len(answer.Uploads))
 		for _, u := range found {
+			if u.Form == resumable.Keep {
+				continue // its parts are there
+			}
 			described := uploadAnswer{
 				Storage: storage.Name(), Name: u.Name(), Account: u.Account, User: u.User, Origin: u.Origin, Client: u.Client,
-				Kind: u.ItemKind(), Alias: u.Alias, SubFolder: u.SubFolder, Filename: u.Filename, Partial: !u.Form.HasItem(),
+				Kind: u.ItemKind(), Alias: u.Alias, SubFolder: u.SubFolder, Filename: u.Filename, Partial: !u.Form.HasItem(), Held: u.Held != nil,
 				Offset: u.Offset(), Created: stamp(u.Created), LastByte: stamp(u.Changed()), Expires: stamp(u.Expires()),
 			}
 			if u.Length >= 0 {

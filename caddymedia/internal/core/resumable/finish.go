@@ -104,15 +104,19 @@ func (u *Upload) Finish(ctx context.Context, f Finishing) item.Failures {
 	if err := u.finishCut(ctx); !errors.Is(err, ErrUnknown) {
 		return failuresOf(err)
 	}
-	item, failures := a.storeItem(storagedrivers.WithLease(leased, lease.IsLost))
-	if failures != nil && !a.records(failures) {
-		if u.Reload(ctx) == nil && u.Outcome != nil {
+	items, failures := a.storeItems(storagedrivers.WithLease(leased, lease.IsLost))
+	switch {
+	case failures != nil && u.Form == Keep && !a.kept && !a.isRepeated && !lease.IsLost():
+		u.letGo(ctx)
+	case failures != nil && !a.records(failures):
+		if u.Reload(ctx) == nil && !u.isDue() {
 			return nil // another process has finished it
 		}
-	} else if err := u.record(ctx, outcomeOf(item, failures)); err != nil {
-		failures = failuresOf(err)
-	} else if failures == nil && u.Outcome.Stored == item.Filename { // not that of another process
-		u.Item = &item
+	case failures == nil && u.Held != nil:
+	default:
+		if err := a.recordAll(ctx, items, failures); err != nil {
+			failures = failuresOf(err)
+		}
 	}
 	a.store.CountRefused(ctx, f.Ticket, failures)
 	return failures
@@ -154,7 +158,9 @@ func (u *Upload) unknownAttempt() upload.Repetition {
 }
 
 // isDue reports whether the item of the upload is to be stored.
-func (u *Upload) isDue() bool { return u.Outcome == nil && u.Form.HasItem() && u.Complete() }
+func (u *Upload) isDue() bool {
+	return u.Outcome == nil && u.Held == nil && u.Form.HasItem() && u.Complete()
+}
 
 // attempt is an attempt to finish an upload.
 type attempt struct {
@@ -170,21 +176,26 @@ type attempt struct {
 	counted      *access.Ticket // on which this attempt has counted the item; nil for none
 }
 
-// storeItem stores the item. [upload.Uploader.Upload] calls authorize after the checks.
-func (a *attempt) storeItem(ctx context.Context) (upload.Item, item.Failures) {
+// storeItems stores the item, or those of held uploads. An upload that is to be held becomes it.
+// [upload.Uploader.Upload] calls authorize after the checks.
+func (a *attempt) storeItems(ctx context.Context) ([]upload.Item, item.Failures) {
 	req := upload.Upload{SubFolder: a.SubFolder, Matches: a.how.Matches, Permits: a.how.Permits, Request: upload.Request{
 		Kind: a.ItemKind(), Alias: a.Alias, BaseURL: a.how.BaseURL, Confirm: a.authorize,
 		Repetition: &a.repetition,
-		Actor:      item.Actor{Origin: item.Origin(a.Origin), Account: a.Account, User: a.User, Client: a.Client, Ticket: a.credential()},
+		Actor:      a.actor(),
 	}}
-	if a.Form == Completion {
+	switch {
+	case a.Form == Completion:
 		req.Exact = path.Join("/", a.SubFolder, a.Filename)[1:]
+	case a.Form == Keep:
+		a.repetition.Began = a.Created
+		if failures := eachOf(a.parts, func(part *Upload) error { return part.claim(ctx, a.ID) }); failures != nil {
+			return nil, failures
+		}
+	case a.Hold > 0:
+		req.Hold = upload.HoldAll(a.hold)
 	}
-	items, failures := a.store.Uploader.Upload(ctx, req, a.source())
-	if failures != nil {
-		return upload.Item{}, failures
-	}
-	return items[0], nil
+	return a.store.Uploader.Upload(ctx, req, a.source())
 }
 
 // authorize checks the rights of the caller, counts the item and keeps the attempt.
@@ -319,12 +330,30 @@ func Uncounted(err error) *item.Failure {
 	return &item.Failure{Reason: item.Unavailable, Message: "tickets cannot be checked now, try again later"}
 }
 
-// outcomeOf returns the outcome of an item, or of its refusal.
-func outcomeOf(item upload.Item, failures item.Failures) Outcome {
-	if failures != nil {
-		return Outcome{Refused: failures[0].Message}
+// outcomeOf returns the outcome of an item.
+func outcomeOf(item upload.Item) Outcome {
+	return Outcome{
+		Stored: item.Filename, Variant: item.WebP != "", Renditions: slices.Collect(maps.Keys(item.Renditions)), Trash: item.Trash,
 	}
-	return Outcome{Stored: item.Filename, Variant: item.WebP != "", Renditions: slices.Collect(maps.Keys(item.Renditions))}
+}
+
+// recordAll records the outcome of stored items, or of the refusal of one.
+func (a *attempt) recordAll(ctx context.Context, items []upload.Item, failures item.Failures) error {
+	if failures != nil {
+		return a.record(ctx, Outcome{Refused: failures[0].Message})
+	}
+	outcome := outcomeOf(items[0])
+	if a.Form == Keep {
+		if err := a.recordParts(ctx, items); err != nil {
+			return err
+		}
+		outcome.Kept, outcome.Until = a.ID, a.endOfParts()
+	}
+	err := a.record(ctx, outcome)
+	if err == nil && a.Outcome.Stored == outcome.Stored { // not that of another process
+		a.Item = &items[0]
+	}
+	return err
 }
 
 // isFinal reports whether the item would be refused again.
@@ -435,6 +464,10 @@ func (u *Upload) removeFinished(ctx context.Context, parts []*Upload, outcome *O
 			if outcome.Stored != "" && part.Form == Partial {
 				part.end(ctx, outcome.Finished)
 			}
+			if len(part.parts) > 0 { // a held one
+				part.removeFinished(ctx, part.parts, outcome)
+				return nil
+			}
 			return part.removeAll(ctx)
 		})
 	}
@@ -457,12 +490,25 @@ func (u *Upload) Terminate(ctx context.Context) error { return u.terminate(ctx, 
 
 // terminate is Terminate. event is that of the end of an unfinished upload.
 func (u *Upload) terminate(ctx context.Context, event Event) error {
-	if u.Outcome != nil {
+	switch {
+	case u.Outcome != nil && u.Outcome.Kept != "": // who has kept it may ask again
+		return nil
+	case u.Outcome != nil:
 		return u.storage.Delete(ctx, outcomeKey(u.ID))
+	case u.Held != nil:
+		if err := u.claim(ctx, ended); err != nil {
+			return err
+		}
 	}
 	mayBeStored, resume := u.halt(ctx)
 	defer resume()
-	return u.discard(ctx, event, mayBeStored)
+	err := u.discard(ctx, event, mayBeStored)
+	if u.Held != nil {
+		for _, part := range u.parts {
+			err = errors.Join(err, part.removeAll(ctx))
+		}
+	}
+	return err
 }
 
 // halt keeps others from finishing the upload until resume is called. It reports whether the item
@@ -538,6 +584,10 @@ func (u *Upload) removeAll(ctx context.Context) error {
 func (u *Upload) removeData(ctx context.Context) {
 	if u.late {
 		_ = u.store.remove(ctx, u.storage, dataKey(u.ID, lengthName)) // it is logged
+	}
+	if u.Held != nil {
+		_ = u.store.remove(ctx, u.storage, dataKey(u.ID, heldName))
+		_ = u.store.remove(ctx, u.storage, dataKey(u.ID, keptName))
 	}
 	if err := u.bytes.Remove(ctx); err != nil {
 		u.store.Log.Warn("removing the bytes of a resumable upload", "storage", u.storage.Name(), "error", err)

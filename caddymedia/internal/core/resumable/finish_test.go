@@ -498,7 +498,7 @@ func TestFinishForgotten(t *testing.T) {
 		u := complete(Record{Length: 3})
 		lease := u.leased(t)
 		killed := &attempt{Upload: u, how: how, lease: lease, repetition: upload.Repetition{ID: u.ID, Began: lease.Began}}
-		if _, failures := killed.storeItem(t.Context()); failures != nil {
+		if _, failures := killed.storeItems(t.Context()); failures != nil {
 			t.Fatal(failures)
 		}
 		if err := lease.End(t.Context(), nil); err != nil {

@@ -37,9 +37,30 @@ var lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(b
 
 // newID returns a new ID with 130 random bits, for an upload of size bytes.
 func newID(now time.Time, rec *Record, size int64, storage string) string {
-	return day(now) + strings.ToLower(rand.Text())[:randomLength] + tag(rec.credential()) + clientTagOf(rec) +
+	return day(now) + strings.ToLower(rand.Text())[:randomLength] + rec.heldTag(tag(rec.credential())) + clientTagOf(rec) +
 		sizeText(size) + tag(storage)
 }
+
+// sameID returns the ID of an upload that is the same for all attempts at a request, which same
+// identifies.
+func sameID(id, same string) string {
+	return id[:dayLength] + digest(same)[:randomLength] + id[ticketAt:]
+}
+
+// heldMark begins the tag of the ticket in the ID of an upload that is held, or keeps such ones.
+// Other tags have no such character.
+const heldMark = "0"
+
+// heldTag returns the tag of a ticket, marked if the upload is held.
+func (r *Record) heldTag(tag string) string {
+	if r.Hold == 0 && r.Form != Keep {
+		return tag
+	}
+	return heldMark + tag[len(heldMark):]
+}
+
+// isHeld reports whether the ID is that of an upload that is held, or keeps such ones.
+func isHeld(id string) bool { return strings.HasPrefix(ticketTag(id), heldMark) }
 
 // finalID returns the ID of an upload with parts. It is as hard to guess as the IDs of the parts.
 // Any ticket of the same scope gets the same ID, with the ticket and the client of the first part.
@@ -50,7 +71,7 @@ func finalID(rec *Record, storage string) string {
 		panic(err) // texts only
 	}
 	first := rec.Parts[0]
-	return first[:dayLength] + digest(string(identity))[:randomLength] + ticketTag(first) + clientTag(first) +
+	return first[:dayLength] + digest(string(identity))[:randomLength] + rec.heldTag(ticketTag(first)) + clientTag(first) +
 		sizeText(0) + tag(storage)
 }
 
@@ -134,10 +155,28 @@ func dataKey(id, name string) string {
 
 func outcomeKey(id string) string { return doneFolder + id[:dayLength] + "/" + id }
 
+// endText returns what follows the [outcomeKey] of a held upload that was kept: when it ends, so
+// that a sweep need not read it. The zero time is that of other outcomes.
+func endText(until time.Time) string {
+	if until.IsZero() {
+		return ""
+	}
+	return "." + strconv.FormatInt(until.Unix(), 10)
+}
+
+// endOfOutcome returns when the outcome of a held upload ends, and false for other keys.
+func endOfOutcome(key string) (end time.Time, ok bool) {
+	_, text, _ := strings.Cut(key[strings.LastIndexByte(key, '/')+1:], ".")
+	seconds, err := strconv.ParseInt(text, 10, 64)
+	return time.Unix(seconds, 0), err == nil
+}
+
 // Names of objects below an upload.
 const (
 	bytesName  = "bytes"
 	lengthName = "length"
+	heldName   = "held"
+	keptName   = "kept"
 )
 
 // idOfRecord returns the ID in the key of a record, and false for other keys.

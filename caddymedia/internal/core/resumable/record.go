@@ -37,10 +37,15 @@ const (
 	// Completion becomes an item of the bytes of parts. It has the filename of SubFolder and Filename,
 	// and no other.
 	Completion Form = "completion"
+	// Keep becomes the items of held uploads, its parts: all of them, or none.
+	Keep Form = "keep"
 )
 
-// HasItem reports whether an upload of the form becomes an item.
-func (f Form) HasItem() bool { return f == Single || f.piece() != Single }
+// HasItem reports whether an upload of the form becomes an item, or items.
+func (f Form) HasItem() bool { return f == Single || f.hasParts() }
+
+// hasParts reports whether an upload of the form consists of others.
+func (f Form) hasParts() bool { return f == Final || f == Completion || f == Keep }
 
 // piece returns the form of the uploads whose bytes one of this form joins; Single if it joins
 // none.
@@ -103,6 +108,10 @@ type Record struct {
 	Multipart string `json:"multipart,omitempty"`
 	Number    int    `json:"number,omitempty"`
 
+	// Hold is how long the upload is held once it is complete and has passed the checks. Only its
+	// [Store.Keep] stores the item. 0 is for one that is stored at once.
+	Hold time.Duration `json:"hold,omitempty"`
+
 	// Created is when the upload was created.
 	Created time.Time `json:"created"`
 }
@@ -111,6 +120,11 @@ type Record struct {
 func (r *Record) ItemKind() item.Kind {
 	kind, _ := item.KindOf(r.Kind) // only known ones are recorded
 	return kind
+}
+
+// actor returns who has created the upload.
+func (r *Record) actor() item.Actor {
+	return item.Actor{Origin: item.Origin(r.Origin), Account: r.Account, User: r.User, Client: r.Client, Ticket: r.credential()}
 }
 
 // TicketID returns the ID of the ticket that created the upload; zero for a token.
@@ -131,8 +145,14 @@ type Outcome struct {
 	Variant bool `json:"variant,omitempty"`
 	// Renditions are the names of those that the item has.
 	Renditions []string `json:"renditions,omitempty"`
+	// Trash is the ID of the item that it has replaced in the trash; empty for none.
+	Trash string `json:"trash,omitempty"`
 	// Refused is why an item was refused; empty if it was stored.
 	Refused string `json:"refused,omitempty"`
+	// Kept is the ID of the upload that has stored a held one, and Until is when the latter would have
+	// ended; zero for others.
+	Kept  string    `json:"kept,omitempty"`
+	Until time.Time `json:"until,omitzero"`
 }
 
 // Event is the creation or an end of an upload.
@@ -151,7 +171,7 @@ const (
 func Events() []Event { return []Event{Created, Finished, Refused, Terminated, Expired} }
 
 func (s *Store) observe(rec *Record, event Event) {
-	if s.Observe != nil && rec.Kind != "" {
+	if s.Observe != nil && rec.Kind != "" && rec.Form != Keep {
 		s.Observe(rec.ItemKind(), event)
 	}
 }
@@ -189,7 +209,7 @@ func (o *Outcome) put(ctx context.Context, u *Upload) error {
 	if err != nil {
 		return err
 	}
-	return putBytes(ctx, u.storage, outcomeKey(u.ID), b)
+	return putBytes(ctx, u.storage, outcomeKey(u.ID)+endText(o.Until), b)
 }
 
 // encode returns v as short JSON.

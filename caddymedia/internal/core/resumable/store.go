@@ -10,7 +10,10 @@
 //	data/<c>/<id>.bytes          its bytes, a [storagedrivers.Growing]; c is a character of the ID
 //	data/<c>/<id>.length         its length, if that was not known at its creation; of a part with
 //	                             its checksums
-//	done/<day>/<id>              the outcome of a finished upload; the ID begins with the day
+//	data/<c>/<id>.held           what is known of an upload that is held
+//	data/<c>/<id>.kept           the ID of the upload that keeps, or has ended, a held one
+//	done/<day>/<id>              the outcome of a finished upload; the ID begins with the day. That
+//	                             of a held one has its end behind the ID
 //
 // An upload exists as long as its record. Bytes without a record, and a record whose upload has
 // expired, are removed by [Store.Sweep]. The outcome is stored before the record is removed.
@@ -108,6 +111,8 @@ type Creation struct {
 	Limit int64
 	// Least is the least length of each part but the last.
 	Least int64
+	// Same, if set, identifies the upload with the time of its creation: one that exists is returned.
+	Same string
 }
 
 // Create creates an upload on storage, one of [Store.Storages]. If it has parts, Create returns an
@@ -121,14 +126,20 @@ func (s *Store) Create(ctx context.Context, storage *storagedrivers.Storage, c C
 	if size == Unknown {
 		size = c.Limit
 	}
-	if c.Form.piece() != Single {
+	if u.Created.IsZero() {
+		u.Created = s.Now()
+	}
+	u.Created = u.Created.UTC().Truncate(time.Second)
+	if c.Form.hasParts() {
 		found, err := s.findFinal(ctx, u, c.Least)
 		if found != nil || err != nil {
 			return found, err
 		}
 		size = 0 // that of its parts
-	} else if u.ID = newID(s.Now(), &u.Record, size, storage.Name()); c.Form == Part {
+	} else if u.ID = newID(u.Created, &u.Record, size, storage.Name()); c.Form == Part {
 		u.ID = partID(c.Multipart, c.Number, u.ID)
+	} else if c.Same != "" {
+		u.ID = sameID(u.ID, c.Same)
 	}
 	if c.Admit != nil {
 		if err := c.Admit(u.Length); err != nil {
@@ -149,10 +160,9 @@ func (s *Store) Create(ctx context.Context, storage *storagedrivers.Storage, c C
 			return nil, ErrTooMany
 		}
 	}
-	u.Created = s.Now().UTC().Truncate(time.Second)
 	u.bytes, u.late, u.changed = newBytes(u), u.Length == Unknown, u.Created
 	err := put(ctx, storage, recordKey(u.Owner, u.ID), &u.Record)
-	if errors.Is(err, fs.ErrExist) { // the same final upload, created meanwhile
+	if errors.Is(err, fs.ErrExist) { // the same upload, created meanwhile or by an earlier attempt
 		return s.findCovered(ctx, u)
 	}
 	if err != nil {
@@ -242,7 +252,7 @@ type openCount struct {
 // hasRoom reports whether an upload of size bytes may be created, by the rule of [queue.HasRoom]. A
 // final upload takes the room of its parts.
 func (s *Store) hasRoom(open *openCount, c *Creation, size int64) bool {
-	if c.Form.piece() != Single {
+	if c.Form.hasParts() {
 		open.uploads, open.bytes = queue.Held{Owner: open.uploads.Owner}, queue.Held{}
 	}
 	party := c.party()

@@ -143,7 +143,7 @@ func (s *Store) removeEnded(ctx context.Context, storage *storagedrivers.Storage
 	u := &Upload{store: s, storage: storage}
 	u.ID, _ = idOfRecord(key)
 	u.bytes = newBytes(u)
-	if rec, err := get(ctx, storage, key, &u.Record); err != nil || rec.Key == "" || u.Version != version || u.Form.piece() == Single {
+	if rec, err := get(ctx, storage, key, &u.Record); err != nil || rec.Key == "" || u.Version != version || !u.Form.hasParts() {
 		return
 	}
 	ended := *u
@@ -185,18 +185,18 @@ func (s *Store) dataOf(ctx context.Context, storage *storagedrivers.Storage) (ma
 	return data, nil
 }
 
-// SweepOutcomes removes the outcomes of a storage that have expired. It lists those of two days at
-// least.
+// SweepOutcomes removes the outcomes of a storage that have expired. It lists all.
 func (s *Store) SweepOutcomes(ctx context.Context, storage *storagedrivers.Storage, opts SweepOptions) error {
 	before := s.Now().Add(-max(s.Expires, opts.OlderThan))
 	for info, err := range storage.All(ctx, doneFolder) {
 		if err != nil {
 			return fmt.Errorf("listing finished resumable uploads: %w", err)
 		}
-		if len(info.Key) > len(doneFolder)+dayLength && info.Key[len(doneFolder):][:dayLength] > day(before) {
-			return nil // this one and those behind it were created later
+		hasExpired := info.ModTime.Before(before)
+		if end, isHeld := endOfOutcome(info.Key); isHeld {
+			hasExpired = s.Now().After(end) && opts.selects(s.Now(), info.ModTime)
 		}
-		if info.ModTime.Before(before) {
+		if hasExpired {
 			var err error
 			if !opts.DryRun {
 				err = s.remove(ctx, storage, info.Key)

@@ -1,6 +1,7 @@
 package resumable
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,8 @@ type Upload struct {
 
 	// Outcome of a finished upload; nil before.
 	Outcome *Outcome
+	// Held is what is known of an upload that is held; nil for others.
+	Held *Held
 	// Item is the item that [Upload.Finish] has just stored; nil if it was stored before.
 	Item *upload.Item
 	// Sums are the checksums of a part of a multipart upload by their names, in base64, see
@@ -52,10 +55,16 @@ func (u *Upload) Complete() bool { return u.Length >= 0 && u.offset == u.Length 
 
 // Expires returns when the upload, or its outcome, will be removed.
 func (u *Upload) Expires() time.Time {
-	if u.Outcome != nil {
+	switch {
+	case u.Outcome != nil && u.Outcome.Kept != "":
+		return u.Outcome.Until
+	case u.Outcome != nil:
 		return u.Outcome.Finished.Add(u.store.Expires)
-	}
-	if u.Ticket == "" {
+	case u.Held != nil:
+		return u.changed.Add(u.Held.For)
+	case u.Form == Keep:
+		return u.endOfParts()
+	case u.Ticket == "":
 		return u.changed.Add(u.store.Expires)
 	}
 	expires := later(u.changed, u.TicketExpires).Add(ticketTime)
@@ -79,6 +88,8 @@ const (
 // least returns the shortest time for which an upload is kept without a change.
 func (s *Store) least(id string, offset int64) time.Duration {
 	switch {
+	case isHeld(id):
+		return min(s.Expires, MinHold)
 	case ticketTag(id) == tag(""):
 		return s.Expires
 	case offset == 0:
@@ -157,7 +168,12 @@ func (s *Store) loadWith(ctx context.Context, storage *storagedrivers.Storage, k
 		u.changedAt(rec, length.ModTime)
 		u.due = later(u.due, length.ModTime)
 	}
-	if s.Now().After(u.Expires()) && !s.Active.writing.has(u.location()) {
+	if u.Hold > 0 {
+		if err := u.loadHeld(ctx, rec); err != nil {
+			return nil, err
+		}
+	}
+	if s.Now().After(u.Expires()) && !s.Active.writing.has(u.location()) && !u.isPartOfHeld(ctx, rec) {
 		return nil, errExpired
 	}
 	u.wasDue = u.isDue()
@@ -180,7 +196,11 @@ var errExpired = fmt.Errorf("%w: expired", ErrUnknown)
 
 func (u *Upload) reloadOutcome(ctx context.Context) error {
 	var o Outcome
-	info, err := get(ctx, u.storage, outcomeKey(u.ID), &o)
+	key, err := u.outcomeKey(ctx)
+	if err != nil {
+		return err
+	}
+	info, err := get(ctx, u.storage, key, &o)
 	if err != nil {
 		return err
 	}
@@ -201,7 +221,7 @@ func (u *Upload) reloadOutcome(ctx context.Context) error {
 
 // resolveParts finds the parts of a final upload.
 func (u *Upload) resolveParts(ctx context.Context) error {
-	if u.Form.piece() == Single {
+	if !u.Form.hasParts() {
 		return nil
 	}
 	ids := slices.Compact(slices.Sorted(slices.Values(u.Record.Parts))) // a part may occur more than once
@@ -324,11 +344,26 @@ func (u *Upload) objects() []*storagedrivers.Growing {
 
 // source returns the bytes of a complete upload for the uploader.
 func (u *Upload) source() upload.Source {
-	return upload.Staged(u.Filename, u.Length, func(ctx context.Context, storage *storagedrivers.Storage, stage upload.Stage) (storagedrivers.Staged, error) {
+	if u.Form != Keep {
+		return upload.Staged(u.file())
+	}
+	files := make([]upload.StagedFile, len(u.parts))
+	for i, part := range u.parts {
+		files[i] = part.file()
+		files[i].Name, files[i].SubFolder = cmp.Or(u.Filename, part.Filename), cmp.Or(u.SubFolder, part.SubFolder)
+	}
+	return upload.Staged(files...)
+}
+
+// file returns the file of a complete upload for the uploader.
+func (u *Upload) file() upload.StagedFile {
+	return upload.StagedFile{Name: u.Filename, Size: u.Length, Stage: func(
+		ctx context.Context, storage *storagedrivers.Storage, stage upload.Stage,
+	) (storagedrivers.Staged, error) {
 		staged, err := storage.StageGrown(ctx, stage, u.objects()...)
 		if errors.Is(err, storagedrivers.ErrChanged) { // another process has finished the upload, or it was removed
 			err = &item.Failure{Reason: item.Unavailable, Message: "the upload has changed, ask for its offset", Err: err}
 		}
 		return staged, err
-	})
+	}}
 }

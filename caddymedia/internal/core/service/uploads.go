@@ -123,7 +123,7 @@ func (s *Service) ItemOf(u *resumable.Upload, baseURL string) (upload.Item, bool
 	case u.Item != nil:
 		return *u.Item, true
 	}
-	item := upload.Item{Filename: o.Stored, Size: u.Length}
+	item := upload.Item{Filename: o.Stored, Size: u.Length, Trash: o.Trash}
 	alias, ok := s.Alias(u.ItemKind(), u.Alias)
 	if !ok {
 		return item, true // it was removed from the configuration

@@ -58,7 +58,7 @@ func (b *batch) each(f func(*received) error) {
 
 // checkUpload verifies name, size and content.
 func (b *batch) checkUpload(ctx context.Context, up *received) (err error) {
-	up.filename, err = b.storedName(b.alias, up, b.subFolder())
+	up.filename, err = b.storedName(b.alias, up, b.folderOf(up))
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (b *batch) renameMismatched(up *received) error {
 		return nil
 	}
 	name := naming.WithExtension(path.Base(up.filename), found)
-	up.filename, err = b.alias.StoredName(name, b.subFolder(), b.now, b.req.Actor.Origin)
+	up.filename, err = b.alias.StoredName(name, b.folderOf(up), b.now, b.req.Actor.Origin)
 	return err
 }
 

@@ -12,17 +12,20 @@ import (
 
 // renderImage decodes an image, stages its variant and makes its eager renditions, from one
 // decoding. If no variant can be made, the image is stored without one. Nothing is made if another
-// upload of the request has failed.
+// upload of the request has failed, and only the ThumbHash for one that is held.
 func (b *batch) renderImage(ctx context.Context, up *received) error {
-	if b.doomed.Load() {
+	if b.doomed.Load() || b.hold != nil && b.alias.Facts != item.FactsWithHash {
 		return b.images().Check(ctx, up.content(), up.image)
 	}
-	files := b.alias.RenditionFiles(up.filename, true)
+	var files []item.RenditionFile
+	if b.hold == nil {
+		files = b.alias.RenditionFiles(up.filename, true)
+	}
 	outputs := make([]render.Output, 0, len(files)+1)
 	for _, f := range files {
 		outputs = append(outputs, f.Output())
 	}
-	hasVariant := b.alias.WebP != nil && b.alias.MayHaveVariant(up.filename)
+	hasVariant := b.hold == nil && b.alias.WebP != nil && b.alias.MayHaveVariant(up.filename)
 	if hasVariant {
 		outputs = append(outputs, render.Variant(*b.alias.WebP))
 	}

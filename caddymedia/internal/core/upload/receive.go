@@ -55,15 +55,21 @@ type Stage func(context.Context) (storagedrivers.Staged, error)
 // once, for what it copies them to.
 type Stager func(ctx context.Context, storage *storagedrivers.Storage, stage Stage) (storagedrivers.Staged, error)
 
-// Staged returns one file outside of a form, submitted under name, whose bytes are on a storage
-// already. size is in bytes.
-func Staged(name string, size int64, stage Stager) Source { return stagedSource{name, size, stage} }
-
-type stagedSource struct {
-	name  string
-	size  int64
-	stage Stager
+// StagedFile is a file outside of a form whose bytes are on a storage already.
+type StagedFile struct {
+	// Name under which it was submitted.
+	Name string
+	// SubFolder of the file; empty for that of the request.
+	SubFolder string
+	// Size in bytes.
+	Size  int64
+	Stage Stager
 }
+
+// Staged returns files outside of a form whose bytes are on a storage already.
+func Staged(files ...StagedFile) Source { return stagedSource(files) }
+
+type stagedSource []StagedFile
 
 // receive stages the files of src.
 func (b *batch) receive(ctx context.Context, src Source) error {
@@ -109,24 +115,30 @@ func (s singleSource) receive(ctx context.Context, b *batch) error {
 	return b.stage(ctx, &received{submitted: s.name}, s.body, s.readFailure)
 }
 
-// receive stages the file, unless it is sure to be refused.
+// receive stages the files, but for those that are sure to be refused.
 func (s stagedSource) receive(ctx context.Context, b *batch) error {
 	alias, err := b.target()
-	if err != nil {
-		return err
+	for _, file := range s {
+		if err == nil {
+			err = b.receiveStaged(ctx, file, alias)
+		}
 	}
-	up := &received{submitted: s.name, storage: alias.Storage, size: s.size}
+	return err
+}
+
+func (b *batch) receiveStaged(ctx context.Context, file StagedFile, alias *item.Alias) (err error) {
+	up := &received{submitted: file.Name, subFolder: file.SubFolder, storage: alias.Storage, size: file.Size}
 	b.uploads = append(b.uploads, up)
-	if limit := b.req.Forced.Limit(alias.MaxSize); s.size > limit {
+	if limit := b.req.Forced.Limit(alias.MaxSize); file.Size > limit {
 		up.failure = tooLarge(limit)
 		return nil
 	}
-	if _, err := b.storedName(alias, up, b.subFolder()); err != nil {
+	if _, err := b.storedName(alias, up, b.folderOf(up)); err != nil {
 		up.failure = asFailure(err)
 		return nil
 	}
 	up.staged, err = b.reserveStaged(func() (storagedrivers.Staged, error) {
-		return s.stage(ctx, alias.Storage, func(ctx context.Context) (storagedrivers.Staged, error) {
+		return file.Stage(ctx, alias.Storage, func(ctx context.Context) (storagedrivers.Staged, error) {
 			return b.stageLarge(ctx, up, alias) // a file besides that from which bytes are copied
 		})
 	})
@@ -144,7 +156,7 @@ func (b *batch) addField(f *form, p *part) error {
 	if p.name == urlField {
 		return b.addAddress(value)
 	}
-	if p.name != "alias" && p.name != "sub_folder" {
+	if p.name != "alias" && p.name != "sub_folder" && (p.name != "hold" || b.form.Hold == nil) {
 		return nil
 	}
 	if _, twice := b.fields[p.name]; twice {
@@ -156,6 +168,9 @@ func (b *batch) addField(f *form, p *part) error {
 		return nil
 	case p.name == "alias":
 		_, err = b.findAlias(value)
+		return err
+	case p.name == "hold":
+		_, err = b.holder()
 		return err
 	}
 	return b.req.Forced.checkSubFolder(value)

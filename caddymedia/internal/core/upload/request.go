@@ -96,6 +96,9 @@ type Upload struct {
 	MaxImported int64
 	// NoFiles and NoImports, if set, refuse requests with files and with addresses.
 	NoFiles, NoImports *item.Failure
+	// Hold, if set, returns what takes the files in place of their commit, given the field hold of
+	// the form; nil if they are stored. The field is empty before it is received, or without one.
+	Hold func(field string) (Holder, *item.Failure)
 }
 
 // Replacement is a request to replace an item by one file, whatever the name of the file is.

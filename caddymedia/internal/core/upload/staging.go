@@ -107,7 +107,7 @@ func (b *batch) reserveStaged(stage func() (storagedrivers.Staged, error)) (stor
 // stageLarge returns a new staged object of up for an object of unknown size. If its key is likely,
 // the storage may begin to send it.
 func (b *batch) stageLarge(ctx context.Context, up *received, alias *item.Alias) (storagedrivers.Staged, error) {
-	filename, err := b.storedName(alias, up, b.subFolder())
+	filename, err := b.storedName(alias, up, b.folderOf(up))
 	if err != nil || !b.sendsEarly(alias, up) {
 		return b.newStaged(ctx, up.storage)
 	}
@@ -123,7 +123,7 @@ func (b *batch) stageLarge(ctx context.Context, up *received, alias *item.Alias)
 // condition, or the trash, may have other options. Imports run side by side. After the first large
 // file of a request, others may follow for so long that the storage ends its head start.
 func (b *batch) sendsEarly(alias *item.Alias, up *received) bool {
-	return b.req.Kind == item.File && !b.isRepeated() && !up.imported && (b.condition == nil && !b.keeps(alias) || b.assumed.Key != "") &&
+	return b.req.Kind == item.File && !b.isRepeated() && b.hold == nil && !up.imported && (b.condition == nil && !b.keeps(alias) || b.assumed.Key != "") &&
 		!slices.ContainsFunc(b.uploads, func(other *received) bool { return other != up && other.size > largeSize })
 }
 

@@ -76,9 +76,18 @@ func (b *batch) run(ctx context.Context, src Source) (items []Item, failures ite
 
 // store stores the files of src.
 func (b *batch) store(ctx context.Context, src Source) error {
-	err := b.receive(ctx, src)
+	hold, err := b.holder()
+	if b.hold = hold; err == nil {
+		err = b.receive(ctx, src)
+	}
+	if err == nil {
+		b.hold, err = b.holder()
+	}
 	if err == nil {
 		err = b.check(ctx)
+	}
+	if err == nil && b.hold != nil {
+		return b.hold(ctx, b.checked())
 	}
 	if err == nil {
 		err = b.commit(ctx) // and variants and renditions
@@ -136,6 +145,7 @@ type batch struct {
 	objects  []*object   // the committed uploads, set by commit
 	mayStay  bool        // an item of a failed commit may stay stored
 
+	hold       Holder      // takes the files in place of the commit; nil if they are stored
 	unanswered atomic.Bool // a check by another program has no answer
 }
 
@@ -143,6 +153,7 @@ type batch struct {
 type received struct {
 	submitted string // its name in failures
 	name      string // the name that the filename is made of; empty for the decoded submitted one
+	subFolder string // of a file that has its own; empty for that of the request
 	imported  bool   // submitted is the address of its content
 	storage   *storagedrivers.Storage
 	buffer    []byte                // all bytes of a small file, until its request is checked
@@ -227,6 +238,14 @@ func (b *batch) subFolder() string {
 	return cmp.Or(b.fields["sub_folder"], b.form.SubFolder, b.req.Forced.SubFolder, b.req.Forced.Below)
 }
 
+// folderOf returns the sub folder of an upload.
+func (b *batch) folderOf(up *received) string { return cmp.Or(up.subFolder, b.subFolder()) }
+
+// givenName returns the name that the filename of an upload is made of.
+func (b *batch) givenName(up *received) string {
+	return b.req.Forced.filename(cmp.Or(up.name, naming.Decode(up.submitted)))
+}
+
 // storedName returns the filename of an upload in an alias.
 func (b *batch) storedName(alias *item.Alias, up *received, subFolder string) (string, error) {
 	if b.exact != "" && b.asItWas {
@@ -240,7 +259,7 @@ func (b *batch) storedName(alias *item.Alias, up *received, subFolder string) (s
 		return name, err
 	}
 	if b.filename == "" {
-		return alias.StoredName(b.req.Forced.filename(cmp.Or(up.name, naming.Decode(up.submitted))), subFolder, b.now, b.req.Actor.Origin)
+		return alias.StoredName(b.givenName(up), subFolder, b.now, b.req.Actor.Origin)
 	}
 	if !alias.Overwrite {
 		return "", item.Failf(item.Conflict, "the items of this alias are never replaced: upload another one")

@@ -5,6 +5,7 @@ package httpx
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/core/derived"
+	"github.com/caddymedia/media/caddymedia/internal/core/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/core/upload"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/check"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
@@ -128,6 +130,38 @@ type itemFailure struct {
 // AnswerItems responds with stored items.
 func AnswerItems(w http.ResponseWriter, status int, items []upload.Item) error {
 	return Answer(w, status, answerOf(items))
+}
+
+// heldAnswer is the response with held uploads.
+type heldAnswer struct {
+	Success bool         `json:"success"`
+	Result  []heldResult `json:"result"`
+}
+
+type heldResult struct {
+	Held        string `json:"held"`
+	Name        string `json:"name"`
+	Size        int64  `json:"size"`
+	ContentType string `json:"content_type"`
+	// ExpiresAt is in Unix seconds.
+	ExpiresAt int64 `json:"expires_at"`
+	// Those of an image whose alias has facts.
+	Width     int    `json:"width,omitempty"`
+	Height    int    `json:"height,omitempty"`
+	ThumbHash string `json:"thumbhash,omitempty"`
+}
+
+// AnswerHeld responds with held uploads.
+func AnswerHeld(w http.ResponseWriter, status int, uploads ...*resumable.Upload) error {
+	answer := heldAnswer{Success: true, Result: make([]heldResult, len(uploads))}
+	for i, u := range uploads {
+		held := cmp.Or(u.Held, new(resumable.Held)) // it may have ended since
+		answer.Result[i] = heldResult{
+			Held: u.ID, Name: u.Filename, Size: u.Length, ContentType: held.ContentType, ExpiresAt: u.Expires().Unix(),
+			Width: held.Width, Height: held.Height, ThumbHash: held.ThumbHash,
+		}
+	}
+	return Answer(w, status, answer)
 }
 
 // AnswerReplaced responds with an item that replaces another one. Others may still see that one for

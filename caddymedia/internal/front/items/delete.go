@@ -64,8 +64,8 @@ func (q *itemsRequest) deleteOne(ctx context.Context) error {
 	return httpx.AnswerUnread(q.w, q.r, http.StatusOK, deletedAnswer{Success: true, Trash: trash})
 }
 
-// change carries out the action that a form on an alias names: it deletes items, or brings back or
-// removes what is in the trash.
+// change carries out the action that a form on an alias names: it deletes items, brings back or
+// removes what is in the trash, or stores held uploads.
 func (q *itemsRequest) change(ctx context.Context) error {
 	leave, refused := q.permit.EnterQueue(ctx, q.w, service.DeletedSet, SetForm.Memory(q.r))
 	if refused != nil {
@@ -79,7 +79,7 @@ func (q *itemsRequest) change(ctx context.Context) error {
 	q.action = form.Get("action")
 	right, known := actionRights[q.action]
 	if !known {
-		return q.bad(ctx, "the field action must be delete, restore or purge")
+		return q.bad(ctx, "the field action must be delete, restore, purge or keep")
 	}
 	if failure := q.permit.NeedOne(right); failure != nil {
 		return q.failed(ctx, failure)
@@ -89,6 +89,8 @@ func (q *itemsRequest) change(ctx context.Context) error {
 		return q.restore(ctx, form)
 	case "purge":
 		return q.purge(ctx, form)
+	case "keep":
+		return q.keep(ctx, form)
 	}
 	return q.deleteSet(ctx, form)
 }

@@ -114,7 +114,7 @@ var (
 
 	aliasActions = map[string]itemAction{
 		http.MethodGet: {(*itemsRequest).list, mayList}, http.MethodHead: {(*itemsRequest).list, mayList},
-		http.MethodPost: {(*itemsRequest).change, []access.Right{access.Delete, access.Restore, access.Purge}},
+		http.MethodPost: {(*itemsRequest).change, []access.Right{access.Delete, access.Restore, access.Purge, access.Upload}},
 	}
 	oneActions = map[string]itemAction{
 		http.MethodGet: {(*itemsRequest).one, mayList}, http.MethodHead: {(*itemsRequest).one, mayList},

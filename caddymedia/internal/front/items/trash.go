@@ -278,4 +278,6 @@ func idsOf(form url.Values) (ids []string, problem string) {
 }
 
 // actionRights are the rights of the actions that a form on an alias may name.
-var actionRights = map[string]access.Right{"delete": access.Delete, "restore": access.Restore, "purge": access.Purge}
+var actionRights = map[string]access.Right{
+	"delete": access.Delete, "restore": access.Restore, "purge": access.Purge, "keep": access.Upload,
+}

@@ -184,6 +184,9 @@ func (q *itemsRequest) answerStored(ctx context.Context, moved upload.Item) item
 // reportRefused reports a refused request that would change items to the observer.
 func (q *itemsRequest) reportRefused(ctx context.Context, failure *item.Failure) {
 	switch {
+	case q.action == "keep":
+		q.permit.Service.Observer().Refused(ctx, upload.Operation{Kind: q.kind, Alias: q.address.Alias, Actor: q.permit.Actor}, item.Failures{failure})
+		return
 	case q.action == "restore":
 		q.permit.Service.Observer().Refused(ctx, upload.Operation{
 			Kind: q.kind, Alias: q.address.Alias, Actor: q.permit.Actor, Transfer: &upload.Transfer{Copy: true, Restores: true},

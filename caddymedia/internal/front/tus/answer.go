@@ -38,6 +38,9 @@ func (q *request) describe(u *resumable.Upload) {
 func (q *request) describeEnd(u *resumable.Upload) {
 	header := q.w.Header()
 	header.Set(headerExpires, u.Expires().UTC().Format(http.TimeFormat))
+	if u.Held != nil && u.Form != resumable.Partial {
+		header.Set(headerHeld, u.ID)
+	}
 	item, ok := q.running.ItemOf(u, q.BaseURL)
 	if !ok {
 		return

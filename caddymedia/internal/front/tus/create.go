@@ -74,13 +74,8 @@ func (q *request) create(ctx context.Context) error {
 
 // record returns the record of the upload that the request creates.
 func (q *request) record() (*resumable.Record, error) {
-	rec := &resumable.Record{
-		Owner: q.Actor.Owner(), Origin: string(q.Actor.Origin), Account: q.Actor.Account, User: q.Actor.User, Client: q.Actor.Client,
-		Scope: q.Scope(), Kind: q.Kind.Name(), Length: resumable.Unknown,
-	}
-	if ticket := q.Ticket; ticket != nil {
-		rec.Ticket, rec.TicketExpires = q.Actor.Ticket, ticket.Expires
-	}
+	created := q.NewRecord(q.Kind)
+	rec := &created
 	if err := readConcat(q.r.Header, rec); err != nil {
 		return nil, err
 	}
@@ -93,6 +88,11 @@ func (q *request) record() (*resumable.Record, error) {
 	}
 	rec.Filename = naming.FileNameOf(cmp.Or(metadata["filename"], metadata["name"])) // records are JSON, which is UTF-8
 	rec.SubFolder = cmp.Or(metadata["sub_folder"], q.Account.Folder)
+	hold, failure := q.HoldOf(metadata["hold"])
+	if failure != nil {
+		return nil, failure
+	}
+	rec.Hold = hold
 	if rec.Form != resumable.Partial {
 		rec.Alias = metadata["alias"]
 	}

@@ -49,6 +49,7 @@ const (
 	headerFullPath = "Media-Full-Path"
 	headerFilename = "Media-Filename"
 	headerWebP     = "Media-Webp"
+	headerHeld     = "Media-Held"
 )
 
 // Endpoint is the endpoint of the resumable uploads of a kind, as one request finds it.
@@ -202,6 +203,9 @@ func (q *request) get(ctx context.Context, u *resumable.Upload) error {
 	if item, ok := q.running.ItemOf(u, q.BaseURL); ok {
 		item.Facts = q.running.FactsOf(ctx, u, q.BaseURL)
 		return httpx.AnswerItems(q.w, http.StatusOK, []upload.Item{item})
+	}
+	if u.Held != nil && u.Form != resumable.Partial {
+		return httpx.AnswerHeld(q.w, http.StatusOK, u)
 	}
 	a := stateAnswer{Success: true, Offset: u.Offset(), ExpiresAt: u.Expires().Unix()}
 	if u.Length != resumable.Unknown {

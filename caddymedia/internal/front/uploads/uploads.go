@@ -6,6 +6,7 @@ package uploads
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"mime"
 	"net/http"
@@ -13,8 +14,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/core/op"
+	"github.com/caddymedia/media/caddymedia/internal/core/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/core/service"
 	"github.com/caddymedia/media/caddymedia/internal/core/upload"
 	"github.com/caddymedia/media/caddymedia/internal/front/caller"
@@ -76,6 +79,8 @@ type uploadRequest struct {
 	baseURL      string         // of public addresses
 	imports      bool           // it may have addresses to import
 	purge        bool           // what it replaces is kept in no trash; known after admit
+	hold         []string       // values of hold in the address; known after admit
+	held         []*resumable.Upload
 	authenticate op.Authenticator
 }
 
@@ -153,7 +158,15 @@ func (u *uploadRequest) store(p *caller.Permit, w http.ResponseWriter, r *http.R
 	items, failures := p.Service.Uploader().Upload(r.Context(), req, source)
 	if failures != nil {
 		p.Service.CountRefused(r.Context(), p.Ticket, failures)
-		return u.refuse(p, w, r, httpx.StatusOf(failures), failures)
+		status := httpx.StatusOf(failures)
+		if errors.Is(failures[0].Err, resumable.ErrTooMany) {
+			status = http.StatusTooManyRequests
+			httpx.RetryAfter(w, time.Minute)
+		}
+		return u.refuse(p, w, r, status, failures)
+	}
+	if u.held != nil {
+		return httpx.AnswerHeld(w, http.StatusAccepted, u.held...)
 	}
 	if u.put != nil {
 		w.Header().Set("Location", items[0].FullPath)
@@ -170,7 +183,7 @@ func (u *uploadRequest) request(p *caller.Permit, r *http.Request) upload.Upload
 		rights = append(slices.Clip(rights), access.Purge)
 	}
 	req := upload.Upload{SubFolder: subFolder, Request: p.Request(u.kind, alias, u.baseURL, rights)}
-	req.Purge = u.purge
+	req.Purge, req.Hold = u.purge, p.Holding(u.kind, u.rights, u.hold, &u.held)
 	if p.Ticket != nil && p.Attempt.IsRepeated() {
 		req.Forced.MaxFiles = p.Ticket.MaxFiles // the items may be counted already
 	}
@@ -240,6 +253,7 @@ func (u *uploadRequest) admit(p *caller.Permit, r *http.Request) (boundary strin
 	if r.URL.RawQuery != "" {
 		query = r.URL.Query()
 	}
+	u.hold = query["hold"]
 	refused = caller.BodyRefusal(u.kind, r.Header, query)
 	if refused == nil {
 		refused = u.readPurge(p, query)

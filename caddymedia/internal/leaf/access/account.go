@@ -11,6 +11,7 @@ import (
 	"encoding/binary"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Right is a kind of request that an account may make.
@@ -54,6 +55,8 @@ type Account struct {
 	// User is the ID of the user who makes the request. Folder is the only folder that this user may
 	// use; empty for any. Both are empty for a caller with a token.
 	User, Folder string
+	// Hold is how long the uploads of a user are held; 0 if their items are stored at once.
+	Hold time.Duration
 }
 
 // Allows reports whether the account may use alias.

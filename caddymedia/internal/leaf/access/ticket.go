@@ -30,6 +30,8 @@ type Ticket struct {
 	MaxFiles int `json:"max_files"`
 	// MaxSize is the largest item in bytes; 0 for the limit of the alias.
 	MaxSize int64 `json:"max_size,omitempty"`
+	// Hold is how long its uploads are held; 0 if their items are stored at once.
+	Hold time.Duration `json:"hold,omitempty"`
 	// Expires is the first moment at which the ticket is no longer valid.
 	Expires time.Time `json:"-"`
 	// Uses are how many items were stored or reserved when the ticket was loaded, by the hashes of

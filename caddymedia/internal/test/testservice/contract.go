@@ -140,9 +140,9 @@ func credentialsSent(_ context.Context, input *openapi3filter.AuthenticationInpu
 }
 
 // route finds the operation of a request. Methods that are not in the document belong to the 405 of
-// POST, PATCH or DELETE. HEAD of a list is GET.
+// POST, PATCH or DELETE. HEAD of a list, and of a held upload, is GET.
 func (c *contract) route(r *http.Request) (*routers.Route, map[string]string) {
-	path, params := documentedPath(r.URL.Path)
+	path, params := documentedPath(r.Method, r.URL.Path)
 	item := c.doc.Paths.Value(path)
 	if item == nil {
 		return nil, nil
@@ -151,7 +151,7 @@ func (c *contract) route(r *http.Request) (*routers.Route, map[string]string) {
 	if strings.Contains(path, "/resumable") {
 		method = cmp.Or(strings.Join(r.Header.Values("X-HTTP-Method-Override"), ","), method)
 	}
-	if method == http.MethodHead && strings.HasPrefix(path, ItemsPath) {
+	if method == http.MethodHead && (strings.HasPrefix(path, ItemsPath) || strings.Contains(path, "/held/")) {
 		method = http.MethodGet
 	}
 	operation := cmp.Or(item.GetOperation(method), item.Post, item.Patch, item.Delete, item.Put)
@@ -163,7 +163,7 @@ func (c *contract) route(r *http.Request) (*routers.Route, map[string]string) {
 
 // documentedPath returns the path of the document for that of a request, and its parameters. The
 // last one is the rest of the path.
-func documentedPath(path string) (documented string, params map[string]string) {
+func documentedPath(method, path string) (documented string, params map[string]string) {
 	for _, prefix := range []string{"/static/img/", "/static/file/"} {
 		if rest, ok := strings.CutPrefix(path, prefix); ok {
 			alias, filename, _ := strings.Cut(rest, "/")
@@ -185,6 +185,11 @@ func documentedPath(path string) (documented string, params map[string]string) {
 				return prefix, nil
 			}
 			return prefix + "/{id}", map[string]string{"id": id}
+		}
+	}
+	for _, prefix := range []string{ImagePath + "/held/", FilePath + "/held/"} {
+		if id, ok := strings.CutPrefix(path, prefix); ok && method != http.MethodPut {
+			return prefix + "{id}", map[string]string{"id": id}
 		}
 	}
 	for _, prefix := range []string{ImagePath + "/", FilePath + "/"} {

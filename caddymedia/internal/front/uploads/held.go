@@ -1,0 +1,109 @@
+package uploads
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/caddymedia/media/caddymedia/internal/core/resumable"
+	"github.com/caddymedia/media/caddymedia/internal/core/service"
+	"github.com/caddymedia/media/caddymedia/internal/front/caller"
+	"github.com/caddymedia/media/caddymedia/internal/front/httpx"
+	"github.com/caddymedia/media/caddymedia/internal/front/serve"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/access"
+	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// HeldSuffix is the end of the paths of held uploads, before the ID of one.
+const HeldSuffix = "/held"
+
+// Held returns the endpoint of the held upload of an ID.
+func Held(g *caller.Gate, kind item.Kind, id string) caller.Endpoint {
+	return func(running *service.Service, w http.ResponseWriter, r *http.Request) error {
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		u := requestFrom(g, w, r, kind, access.Upload)
+		h := &heldRequest{Permit: g.Permit(running, r, u.origin, u.ofKind), gate: g, kind: kind, w: w, r: r}
+		if err := h.serve(storagedrivers.WithOwner(r.Context(), h.Actor.Owner()), id); err != nil {
+			return h.refuse(err)
+		}
+		return nil
+	}
+}
+
+// heldRequest is a request for a held upload.
+type heldRequest struct {
+	*caller.Permit
+	gate *caller.Gate
+	kind item.Kind
+	w    http.ResponseWriter
+	r    *http.Request
+}
+
+var errNoHeld = item.Failf(item.Missing, "there is no such held upload, or its time is over")
+
+// serve responds to the request, unless it returns an error.
+func (h *heldRequest) serve(ctx context.Context, id string) error {
+	store := h.Service.Uploads()
+	switch {
+	case h.Refused != nil:
+		return h.Refused
+	case store == nil:
+		return errNoHeld
+	}
+	u, err := store.FindHeld(ctx, h.Actor.Owner(), id, h.TicketID())
+	if errors.Is(err, resumable.ErrUnknown) || err == nil && u.Kind != h.kind.Name() {
+		return errNoHeld
+	}
+	if err != nil {
+		return err
+	}
+	if h.r.Method == http.MethodDelete {
+		if err := h.Service.TerminateUpload(ctx, u, h.Actor); err != nil {
+			return err
+		}
+		httpx.NoContent(h.w, h.r)
+		return nil
+	}
+	switch values := h.r.URL.Query()["content"]; {
+	case len(values) == 0 || len(values) == 1 && values[0] == "0":
+		return httpx.AnswerHeld(h.w, http.StatusOK, u)
+	case len(values) == 1 && values[0] == "1":
+		return h.content(ctx, u)
+	}
+	return item.Failf(item.BadRequest, "the parameter content is 1 or 0")
+}
+
+// content responds with the bytes of an upload.
+func (h *heldRequest) content(ctx context.Context, u *resumable.Upload) error {
+	ended, refused := h.BeginUpload(h.w)
+	if refused != nil {
+		return refused.Failure
+	}
+	defer ended()
+	header := h.w.Header()
+	header.Set("Content-Type", u.Held.ContentType)
+	header.Set("Content-Length", strconv.FormatInt(u.Length, 10))
+	header.Set("Content-Disposition", serve.Attachment(u.Filename))
+	if h.r.Method == http.MethodHead {
+		return nil
+	}
+	if err := u.CopyTo(ctx, h.w); err != nil {
+		h.gate.Log.Warn("sending a held upload", "storage", u.Storage().Name(), "error", err)
+		panic(http.ErrAbortHandler) // the client must not take a part for the whole
+	}
+	return nil
+}
+
+// refuse responds with an error.
+func (h *heldRequest) refuse(err error) error {
+	failure, ok := errors.AsType[*item.Failure](err)
+	if !ok {
+		failure = item.StorageFailure(err)
+	}
+	failures := item.Failures{failure}
+	h.Service.Observer().Failed(h.r.Context(), h.kind.Name(), strconv.Itoa(httpx.StatusOf(failures)))
+	return httpx.Refuse(h.w, h.r, h.gate.Log, httpx.StatusOf(failures), failures)
+}
