@@ -486,6 +486,8 @@ interface UnfinishedUpload {
 	sub_folder: string;
 	filename: string;
 	partial: boolean;
+	/** It is complete, and waits until it is kept. */
+	held: boolean;
 	offset: number;
 	length: number | null;
 	created: string;

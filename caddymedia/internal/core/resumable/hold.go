@@ -72,15 +72,21 @@ func (u *Upload) putHeld(ctx context.Context, held Held) error {
 	return nil
 }
 
-// loadHeld finds whether the upload with a record is held.
+// loadHeld finds whether the upload with a record is held. The error is ErrUnknown if it was
+// removed meanwhile.
 func (u *Upload) loadHeld(ctx context.Context, rec storagedrivers.Info) error {
 	var held Held
 	info, err := get(ctx, u.storage, dataKey(u.ID, heldName), &held)
-	if err == nil && info.Key != "" {
+	switch {
+	case err != nil:
+		return err
+	case info.Key != "":
 		u.setHeld(held)
 		u.changedAt(rec, info.ModTime)
+	case u.Complete() && !u.exists(ctx):
+		return ErrUnknown
 	}
-	return err
+	return nil
 }
 
 // isPartOfHeld reports whether an upload that has expired by itself is, or may be, a part of a held
@@ -181,10 +187,17 @@ var errKept = item.Failf(item.Conflict, "it is kept, or was, together with other
 var errNotHeld = item.Failf(item.Missing, "there is no such held upload, or its time is over")
 
 // claim claims a held upload for the upload that keeps it. The storage decides which one does. The
-// error is errKept for any other, and errNotHeld if the held one was ended.
+// error is errKept for any other, and errNotHeld if the held one has ended.
 func (u *Upload) claim(ctx context.Context, by string) error {
 	key := dataKey(u.ID, keptName)
 	err := put(ctx, u.storage, key, by)
+	if err == nil && !u.exists(ctx) { // the claim of another one was removed, after the record
+		_ = u.store.remove(ctx, u.storage, key)
+		if u.reloadOutcome(ctx) == nil {
+			return errKept
+		}
+		return errNotHeld
+	}
 	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}
