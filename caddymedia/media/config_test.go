@@ -64,6 +64,17 @@ func TestResumableErrors(t *testing.T) {
 	}
 }
 
+// TestHoldNeedsUploads: uploads of users are held as resumable ones.
+func TestHoldNeedsUploads(t *testing.T) {
+	t.Parallel()
+	config := configOf(t)
+	config.Accounts = map[string]*Account{"members": {Trust: userID, Hold: options.Duration(time.Hour)}}
+	config.Resumable = Resumable{Off: true}
+	if _, err := New(config); err == nil || !strings.Contains(err.Error(), `account "members": hold: it needs resumable uploads`) {
+		t.Error(err)
+	}
+}
+
 // TestTrustErrors: the error names the option at fault.
 func TestTrustErrors(t *testing.T) {
 	t.Parallel()
@@ -75,6 +86,9 @@ func TestTrustErrors(t *testing.T) {
 		{Account{Trust: id}, ""},
 		{Account{Trust: "{http.auth.user.sub}", SubFolder: id}, ""},
 		{Account{TrustHeader: header, SubFolder: "users/" + id + "/files"}, ""},
+		{Account{Trust: id, Hold: options.Duration(168 * time.Hour)}, ""},
+		{Account{Trust: id, Hold: options.Duration(time.Minute - 1)}, "hold: it is from 1m to 168h"},
+		{Account{PasswordHash: "x", Hold: options.Duration(time.Hour)}, "hold: it is for users"},
 		{Account{}, "password_hash is missing"},
 		{Account{Trust: id, PasswordHash: "x"}, "password_hash: an account with trust"},
 		{Account{TrustHeader: header, PasswordHash: "x"}, "password_hash: an account with trust"},

@@ -201,7 +201,7 @@ func TestKinds(t *testing.T) {
 		}
 		return names
 	}
-	if got := optionsOf(kinds.Account); !slices.Equal(got, []string{"aliases", "may", "s3_secret", "trust", "trust_header", "sub_folder"}) {
+	if got := optionsOf(kinds.Account); !slices.Equal(got, []string{"aliases", "may", "s3_secret", "trust", "trust_header", "sub_folder", "hold"}) {
 		t.Errorf("options of an account %q", got)
 	}
 	if got := optionsOf(kinds.Storage); !slices.Equal(got, []string{"sub_folder_format", "overwrite_strategy", "sanitize", "cache"}) {
