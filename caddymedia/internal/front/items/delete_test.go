@@ -476,7 +476,7 @@ func TestDeletionsReported(t *testing.T) {
 		{httpCase{Method: http.MethodDelete, Target: one + "/@uploads", Status: 404}, []string{"one @uploads set false 0 site-one there is no such item"}},
 		{httpCase{Target: one, Body: "action=delete&filename=b.txt&filename=x", Status: 200}, []string{"b.txt true ok", "one  set true 1 site-one there is no such item", "x true failed"}},
 		{httpCase{Target: one, Body: "action=delete&folder=sub", Status: 200}, []string{"one sub set true 1 site-one ", "sub/d.txt true ok"}},
-		{httpCase{Target: one, Body: "action=x", Status: 400}, []string{"one  set true 0 site-one the field action must be delete, restore or purge"}},
+		{httpCase{Target: one, Body: "action=x", Status: 400}, []string{"one  set true 0 site-one the field action must be delete, restore, purge or keep"}},
 		{httpCase{Target: itemsPath + "file/two", Header: other + "\n", Body: "action=delete&filename=x", Status: 403}, []string{
 			"two  set true 0 site-two the account may not delete items: it needs the right delete",
 		}},

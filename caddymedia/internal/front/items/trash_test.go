@@ -43,7 +43,7 @@ func TestTrashRequests(t *testing.T) {
 		httpCase{Target: alias + "?" + query, Header: bearer, Status: 400, Has: has}.Check(t, s)
 	}
 	for form, has := range map[string]string{
-		"action=restore": "fields id are missing", "action=purge": "fields id are missing", "action=x": "delete, restore or purge",
+		"action=restore": "fields id are missing", "action=purge": "fields id are missing", "action=x": "delete, restore, purge or keep",
 		"action=restore&id=x": "not the ID", "action=purge&id=x": "not the ID", "action=restore&folder=sub&id=" + id: "without folder",
 		"action=restore&filename=x&id=" + id: "without folder", "action=restore&rename=2&id=" + id: "are 1",
 		"action=restore&rename=1&replace=1&id=" + id: "either", "action=restore&rename=1&rename=1&id=" + id: "twice",
