@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,6 +31,7 @@ type forms struct {
 	uploads int
 	kills   int         // of processes
 	kill    func(n int) // in place of that of a node, if set
+	held    bool        // each second upload is held and kept, the others are abandoned
 
 	token   string
 	bases   []string
@@ -52,6 +55,9 @@ file_alias content {
 	storage keep
 	prefix /
 	extensions bin
+}
+resumable {
+	max_open 10000
 }
 `
 }
@@ -165,36 +171,63 @@ func (r *forms) upload(t *testing.T, n int) {
 		parts[i].Name = names[rand.IntN(len(names))]
 	}
 	key := fmt.Sprintf("upload-%d", n)
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: r.dial}, Timeout: time.Minute}
-	for deadline := time.Now().Add(3 * time.Minute); ; {
+	target := "/api/upload/file?sub_folder=%2F"
+	if r.held {
+		target += "&hold=600"
+	}
+	answer, ok := r.repeat(t, target, key, "multipart/form-data; boundary="+site.StreamBoundary, func() io.Reader {
 		for i := range parts {
 			parts[i].Body = strings.NewReader(contents[i])
 		}
-		answer, err := r.send(t.Context(), client, key, site.StreamForm("content", parts...))
+		return site.StreamForm("content", parts...)
+	})
+	if ok && r.held {
+		if n%2 == 1 {
+			return
+		}
+		fields := url.Values{"action": {"keep"}}
+		for _, item := range answer.Result {
+			fields.Add("held", item.Held)
+		}
+		answer, ok = r.repeat(t, "/api/items/file/content", "", "application/x-www-form-urlencoded", func() io.Reader {
+			return strings.NewReader(fields.Encode())
+		})
+	}
+	if ok {
+		r.acknowledge(t, answer, contents)
+	}
+}
+
+// repeat sends a request until it is answered, and reports whether it has succeeded.
+func (r *forms) repeat(t *testing.T, target, key, mediaType string, body func() io.Reader) (answer site.Answer, ok bool) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: r.dial}, Timeout: time.Minute}
+	for deadline := time.Now().Add(3 * time.Minute); ; {
+		answer, err := r.send(t.Context(), client, target, key, mediaType, body())
 		switch {
-		case err == nil && answer.Status == http.StatusOK:
-			r.acknowledge(t, answer, contents)
-			return
+		case err == nil && (answer.Status == http.StatusOK || answer.Status == http.StatusAccepted):
+			return answer, true
 		case time.Now().After(deadline), err == nil && answer.Status != http.StatusConflict && answer.Status < 500:
-			t.Errorf("upload %d: %v, %v", n, answer, err)
-			return
+			t.Errorf("%s %s: %v, %v", target, key, answer, err)
+			return answer, false
 		}
 		time.Sleep(20 * time.Millisecond) // it is under way, or the node is being started
 	}
 }
 
-func (r *forms) send(ctx context.Context, client *http.Client, key string, form io.Reader) (site.Answer, error) {
+func (r *forms) send(ctx context.Context, client *http.Client, target, key, mediaType string, form io.Reader) (site.Answer, error) {
 	body, err := io.ReadAll(form)
 	if err != nil {
 		return site.Answer{}, err
 	}
 	base := r.bases[rand.IntN(len(r.bases))]
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/api/upload/file?sub_folder=%2F", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+target, bytes.NewReader(body))
 	if err != nil {
 		return site.Answer{}, err
 	}
-	req.Header = http.Header{
-		"Content-Type": {"multipart/form-data; boundary=" + site.StreamBoundary}, "Authorization": {"Bearer " + r.token}, "Idempotency-Key": {key},
+	req.Header = http.Header{"Content-Type": {mediaType}, "Authorization": {"Bearer " + r.token}}
+	if key != "" {
+		req.Header.Set("Idempotency-Key", key)
 	}
 	resp, err := client.Do(req)
 	if err != nil {
@@ -232,6 +265,7 @@ func (r *forms) check(t *testing.T) {
 	t.Helper()
 	node := r.nodes[0]
 	stored := site.Objects(t, node.Caddyfile(r.media()), "keep")
+	maps.DeleteFunc(stored, func(key string, _ int64) bool { return strings.HasPrefix(key, "@uploads/") }) // until the holds end
 	for name := range stored {
 		if r.items[name] == "" {
 			t.Errorf("%s is stored, but not acknowledged", name)
@@ -246,7 +280,7 @@ func (r *forms) check(t *testing.T) {
 			t.Errorf("%s: %d with %d bytes, want %d", name, status, len(got), len(content))
 		}
 	}
-	if folder, ok := strings.CutPrefix(r.storage, "driver local "); ok {
+	if folder, ok := strings.CutPrefix(r.storage, "driver local "); ok && !r.held {
 		node.Stop()
 		node.Start(r.media())
 		site.Eventually(t, "nothing hidden is left", func() bool { return len(site.FilesBelow(t, folder)) == len(r.items) })
@@ -297,6 +331,22 @@ func TestTwoNodes(t *testing.T) {
 			r := &forms{
 				nodes: []*site.Child{site.NewChild(t), site.NewChild(t)}, storage: storage(t), redis: site.NewRedis(t).Address,
 				uploads: 20, kills: site.Number(t, "MEDIA_TEST_KILLS", 4),
+			}
+			r.run(t)
+		})
+	}
+}
+
+// TestHeldAtTwoNodes holds forms and keeps half of them, each request at any of two Caddys, and kills
+// these in turn. Exactly the items that are kept exist.
+func TestHeldAtTwoNodes(t *testing.T) {
+	t.Parallel()
+	for name, storage := range storages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := &forms{
+				nodes: []*site.Child{site.NewChild(t), site.NewChild(t)}, storage: storage(t), redis: site.NewRedis(t).Address,
+				uploads: 20, kills: site.Number(t, "MEDIA_TEST_KILLS", 4), held: true,
 			}
 			r.run(t)
 		})

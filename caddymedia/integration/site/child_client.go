@@ -80,6 +80,7 @@ type Answer struct {
 	Result    []struct {
 		FullPath string `json:"full_path"`
 		Filename string
+		Held     string
 		WebP     string
 		// Renditions are addresses by name.
 		Renditions map[string]string
