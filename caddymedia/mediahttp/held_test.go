@@ -131,7 +131,7 @@ func TestHeld(t *testing.T) {
 				t.Errorf("held, stored are %v", keys)
 			}
 			got := heldIn(t, s.Do(t, http.MethodGet, heldPath+id, bearer, "").Want(t, 200, "Cache-Control: no-store"))
-			want := heldUpload{id, "a.txt", 9, "text/plain; charset=utf-8", s.Now().Add(10 * time.Minute).Unix()}
+			want := heldUpload{id, "a.txt", 9, "text/plain; charset=utf-8", s.Now().Add(10*time.Minute + time.Second).Unix()}
 			if len(got) != 1 || got[0] != want {
 				t.Errorf("%+v, want %+v", got, want)
 			}

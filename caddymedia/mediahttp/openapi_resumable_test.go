@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/internal/core/resumable"
@@ -42,6 +43,39 @@ func (k tusKind) complete(t *testing.T, s *site, filename string) string {
 	s.TusPatch(t, address, 0, k.content).Want(t, 502, "")
 	s.Driver.Fail = nil
 	return address
+}
+
+// requestHeld requests every response of held uploads.
+func requestHeld(t *testing.T) {
+	t.Helper()
+	for _, k := range tusKinds {
+		s := newSite(t, media.Limits{MaxUploads: 1})
+		s.Ticket(t, "kind="+k.other)
+		path := strings.TrimSuffix(k.endpoint, "/resumable")
+		ids := idsIn(t, s.Do(t, http.MethodPost, path+"?hold=600", multipart+bearer, form(file("a"+k.ext, k.content))).Want(t, 202, ""))
+		ids = append(ids, idsIn(t, s.Do(t, http.MethodPut, path+"/content/a"+k.ext+"?hold=600", bearer, k.content).Want(t, 202, ""))...)
+		held := path + "/held/" + ids[0]
+		s.Upload(t, s.Token(t), meanwhile(form(file("a.txt", "text")), func() {
+			s.Do(t, http.MethodGet, held+"?content=1", bearer, "").Want(t, 429, "Retry-After: 1")
+		})).Want(t, 200, "")
+		s.Do(t, http.MethodGet, held+"?content=2", bearer, "").Want(t, 400, "")
+		for _, method := range []string{http.MethodGet, http.MethodDelete} {
+			s.Do(t, method, held, "", "").Want(t, 401, "")
+			s.Do(t, method, held, ticketBearer, "").Want(t, 403, "")
+			s.Do(t, method, held+"x", bearer, "").Want(t, 404, "")
+			for err, status := range map[error]int{fs.ErrPermission: 502, storagedrivers.ErrUnavailable: 503} {
+				s.Failing(err, "open", resumable.Folder)
+				s.Do(t, method, held, bearer, "").Want(t, status, "")
+				s.Driver.Fail = nil
+			}
+		}
+		s.Do(t, http.MethodGet, held, bearer, "").Want(t, 200, "")
+		claim := fmt.Sprintf("%s/data/%s/%s.kept", resumable.Folder, ids[1][5:6], ids[1])
+		s.Put(t, claim, `"another"`)
+		s.Do(t, http.MethodDelete, path+"/held/"+ids[1], bearer, "").Want(t, 409, "")
+		s.TusSend(t, http.MethodDelete, k.endpoint+"/"+ids[1], "", "").Want(t, 409, "")
+		s.Do(t, http.MethodDelete, held, bearer, "").Want(t, 204, "")
+	}
 }
 
 // requestResumable requests every response of resumable uploads, in parallel.

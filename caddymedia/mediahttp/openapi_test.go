@@ -37,6 +37,7 @@ func TestOpenAPI(t *testing.T) {
 		requestKeys(t, name)
 	}
 	requestResumable(t)
+	requestHeld(t)
 	requestBusyUploads(t)
 	requestRenditions(t)
 	requestExpired(t)

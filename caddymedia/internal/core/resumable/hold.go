@@ -40,12 +40,12 @@ type Held struct {
 // hold holds a complete upload that has passed the checks as file, after its parts. An upload that
 // is held already stays as it is.
 func (u *Upload) hold(ctx context.Context, file upload.Checked) error {
-	held := Held{For: u.Hold, ContentType: file.ContentType}
+	held := Held{For: u.Hold + time.Second, ContentType: file.ContentType} // records have whole seconds
 	if facts := file.Facts; facts != nil {
 		held.Width, held.Height, held.ThumbHash = facts.Width, facts.Height, facts.ThumbHash
 	}
 	for _, part := range u.parts {
-		if err := part.putHeld(ctx, Held{For: u.Hold}); err != nil {
+		if err := part.putHeld(ctx, Held{For: held.For}); err != nil {
 			return err
 		}
 	}

@@ -26,10 +26,12 @@ func Held(g *caller.Gate, kind item.Kind, id string) caller.Endpoint {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		u := requestFrom(g, w, r, kind, access.Upload)
 		h := &heldRequest{Permit: g.Permit(running, r, u.origin, u.ofKind), gate: g, kind: kind, w: w, r: r}
-		if err := h.serve(storagedrivers.WithOwner(r.Context(), h.Actor.Owner()), id); err != nil {
-			return h.refuse(err)
+		refused := h.serve(storagedrivers.WithOwner(r.Context(), h.Actor.Owner()), id)
+		if refused == nil {
+			return nil
 		}
-		return nil
+		running.Observer().Failed(r.Context(), kind.Name(), strconv.Itoa(refused.Status))
+		return httpx.Refuse(w, r, g.Log, refused.Status, item.Failures{refused.Failure})
 	}
 }
 
@@ -44,43 +46,43 @@ type heldRequest struct {
 
 var errNoHeld = item.Failf(item.Missing, "there is no such held upload, or its time is over")
 
-// serve responds to the request, unless it returns an error.
-func (h *heldRequest) serve(ctx context.Context, id string) error {
+// serve responds to the request, unless it is refused.
+func (h *heldRequest) serve(ctx context.Context, id string) *caller.Refusal {
 	store := h.Service.Uploads()
 	switch {
 	case h.Refused != nil:
-		return h.Refused
+		return caller.Refused(h.Refused)
 	case store == nil:
-		return errNoHeld
+		return caller.Refused(errNoHeld)
 	}
 	u, err := store.FindHeld(ctx, h.Actor.Owner(), id, h.TicketID())
-	if errors.Is(err, resumable.ErrUnknown) || err == nil && u.Kind != h.kind.Name() {
-		return errNoHeld
+	switch {
+	case errors.Is(err, resumable.ErrUnknown), err == nil && u.Kind != h.kind.Name():
+		return caller.Refused(errNoHeld)
+	case err == nil && h.r.Method == http.MethodDelete:
+		if err = h.Service.TerminateUpload(ctx, u, h.Actor); err == nil {
+			httpx.NoContent(h.w, h.r)
+			return nil
+		}
 	}
 	if err != nil {
-		return err
-	}
-	if h.r.Method == http.MethodDelete {
-		if err := h.Service.TerminateUpload(ctx, u, h.Actor); err != nil {
-			return err
-		}
-		httpx.NoContent(h.w, h.r)
-		return nil
+		return caller.Refused(item.OperationFailure("find or end the held upload", err))
 	}
 	switch values := h.r.URL.Query()["content"]; {
 	case len(values) == 0 || len(values) == 1 && values[0] == "0":
-		return httpx.AnswerHeld(h.w, http.StatusOK, u)
+		_ = httpx.AnswerHeld(h.w, http.StatusOK, u) // of plain values
+		return nil
 	case len(values) == 1 && values[0] == "1":
 		return h.content(ctx, u)
 	}
-	return item.Failf(item.BadRequest, "the parameter content is 1 or 0")
+	return caller.Refuse(http.StatusBadRequest, item.BadRequest, "the parameter content is 1 or 0")
 }
 
 // content responds with the bytes of an upload.
-func (h *heldRequest) content(ctx context.Context, u *resumable.Upload) error {
+func (h *heldRequest) content(ctx context.Context, u *resumable.Upload) *caller.Refusal {
 	ended, refused := h.BeginUpload(h.w)
 	if refused != nil {
-		return refused.Failure
+		return refused
 	}
 	defer ended()
 	header := h.w.Header()
@@ -95,15 +97,4 @@ func (h *heldRequest) content(ctx context.Context, u *resumable.Upload) error {
 		panic(http.ErrAbortHandler) // the client must not take a part for the whole
 	}
 	return nil
-}
-
-// refuse responds with an error.
-func (h *heldRequest) refuse(err error) error {
-	failure, ok := errors.AsType[*item.Failure](err)
-	if !ok {
-		failure = item.StorageFailure(err)
-	}
-	failures := item.Failures{failure}
-	h.Service.Observer().Failed(h.r.Context(), h.kind.Name(), strconv.Itoa(httpx.StatusOf(failures)))
-	return httpx.Refuse(h.w, h.r, h.gate.Log, httpx.StatusOf(failures), failures)
 }
