@@ -263,6 +263,26 @@ func TestHTTPS(t *testing.T) {
 	over.Store(true)
 }
 
+// TestHTTPCutReason: the caller gets no part of a reason.
+func TestHTTPCutReason(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		w.Header().Set("Content-Length", "20")
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_, _ = io.WriteString(w, "the pict")
+	}))
+	t.Cleanup(server.Close)
+	program, err := NewHTTP(server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = checkOf(program).Of(t.Context(), fileOf("x"))
+	if refused, ok := errors.AsType[*RefusedError](err); !ok || refused.Message != "the file was refused by a check" {
+		t.Error(err)
+	}
+}
+
 // TestHTTPConnections: what a program has answered counts, also if it then closes the connection
 // with most of the file unread, or does not end its answer. No file gets a connection on which
 // another one was sent, and which may be at its end.
@@ -273,13 +293,14 @@ func TestHTTPConnections(t *testing.T) {
 		drains, ends bool
 		answer       string
 		want         Result
+		message      string
 	}{
-		"closes early":   {8 << 20, false, true, "422 No\r\nContent-Type: text/plain\r\n\r\nno\n", Refused},
-		"closes idle":    {9, true, true, "204 Yes\r\n\r\n", Accepted},
-		"never ends":     {9, true, false, "422 No\r\nContent-Type: text/plain\r\n\r\nn", Refused},
-		"never ends yes": {9, true, false, "200 Yes\r\nContent-Length: 9\r\n\r\n", Accepted},
-		"continues":      {9, true, true, "103 Early Hints\r\n\r\nHTTP/1.1 422 No\r\n\r\n", Refused},
-		"endless":        {9, true, false, "200 Yes\r\nX: " + strings.Repeat("x", 1<<20), Unanswered},
+		"closes early":   {8 << 20, false, true, "422 No\r\nContent-Type: text/plain\r\n\r\nno\n", Refused, "no"},
+		"closes idle":    {9, true, true, "204 Yes\r\n\r\n", Accepted, ""},
+		"never ends":     {9, true, false, "422 No\r\nContent-Type: text/plain\r\n\r\nn", Refused, "the file was refused by a check"},
+		"never ends yes": {9, true, false, "200 Yes\r\nContent-Length: 9\r\n\r\n", Accepted, ""},
+		"continues":      {9, true, true, "103 Early Hints\r\n\r\nHTTP/1.1 422 No\r\n\r\n", Refused, "the file was refused by a check"},
+		"endless":        {9, true, false, "200 Yes\r\nX: " + strings.Repeat("x", 1<<20), Unanswered, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -312,7 +333,8 @@ func TestHTTPConnections(t *testing.T) {
 			for range times {
 				file := fileOf("")
 				file.Content, file.Size = bytes.NewReader(make([]byte, tt.size)), tt.size
-				if err := c.Of(t.Context(), file); ResultOf(err) != tt.want {
+				err := c.Of(t.Context(), file)
+				if refused, _ := errors.AsType[*RefusedError](err); ResultOf(err) != tt.want || refused != nil && refused.Message != tt.message {
 					t.Errorf("%s: %v", ResultOf(err), err)
 				}
 			}

@@ -126,11 +126,13 @@ const (
 	maxAnswer = 64 << 10 // bytes that are read of an answer
 )
 
-// reason returns the first line of a text that refuses a file.
+// reason returns the first line of a text that refuses a file. A line that is cut says nothing.
 func reason(resp *http.Response) string {
 	line := ""
 	if mediaType, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err == nil && mediaType == "text/plain" {
-		line, _ = bufio.NewReader(resp.Body).ReadString('\n') // what could be read counts
+		if line, err = bufio.NewReader(resp.Body).ReadString('\n'); err != nil && !errors.Is(err, io.EOF) {
+			line = ""
+		}
 	}
 	line = strings.TrimSpace(line)
 	if len(line) > maxReason || !utf8.ValidString(line) || strings.ContainsFunc(line, unicode.IsControl) {
