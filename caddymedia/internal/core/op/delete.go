@@ -212,12 +212,17 @@ func (p *Permit) begin(ctx context.Context, alias *item.Alias, rights []access.R
 }
 
 // leaveOpen has the request carried out again when it is repeated, if a part of it has failed by a
-// fault of the service, which it logs, or because the request was aborted.
+// fault of the service, or because the request was aborted. It logs that fault, and why a check has
+// refused an item.
 func (p *Permit) leaveOpen(ctx context.Context, failure *item.Failure) {
-	if failure.Err != nil {
+	isFault := failure.Err != nil && failure.Reason != item.BadContent
+	switch {
+	case isFault:
 		p.Log.Error(failure.Message, "error", failure.Err)
+	case failure.Err != nil:
+		p.Log.Warn(failure.Message, "error", failure.Err)
 	}
-	if failure.Err != nil || ctx.Err() != nil {
+	if isFault || ctx.Err() != nil {
 		p.Attempt.LeaveOpen()
 	}
 }

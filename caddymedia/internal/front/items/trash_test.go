@@ -2,10 +2,14 @@ package items_test
 
 import (
 	"encoding/json"
+	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"path"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -26,6 +30,36 @@ func withTrash(t *testing.T) (s *site, id string) {
 	entry := s.Keys(t, "file/one@trash/")[0]
 	rest := strings.SplitN(strings.TrimPrefix(entry, "file/one@trash/"), "/", 2)
 	return s, rest[1]
+}
+
+// TestRestoreRefusedByCheck: an item that a check refuses is no fault of the service. The request is
+// not carried out again.
+func TestRestoreRefusedByCheck(t *testing.T) {
+	t.Parallel()
+	s, id := withTrash(t)
+	var asked atomic.Int32
+	judge := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		asked.Add(1)
+		w.WriteHeader(http.StatusUnprocessableEntity)
+	}))
+	t.Cleanup(judge.Close)
+	change := s.Change
+	s.Change = func(c *media.Config) {
+		change(c)
+		c.FileAliases["one"].Checks = map[string]*media.Check{"judge": {HTTP: judge.URL}}
+	}
+	s.Reload(s.Service(t, media.Limits{}, account()))
+	s.Log.Take()
+	for _, replayed := range []string{"", " true"} {
+		httpCase{
+			Method: http.MethodPost, Target: itemsPath + "file/one", Header: urlencoded + bearer + "Idempotency-Key: k\n", Body: "action=restore&id=" + id,
+			Status: 200, Has: `"restored":false,"message":"the file was refused by a check"`, Want: "Idempotency-Replayed:" + replayed,
+		}.Check(t, s)
+	}
+	if lines := s.Log.Take(); asked.Load() != 1 || !slices.Equal(lines, []string{"WARN the file was refused by a check"}) {
+		t.Errorf("asked %d times, %q", asked.Load(), lines)
+	}
 }
 
 // TestTrashRequests: bad requests about the trash are answered with what is wrong, and change

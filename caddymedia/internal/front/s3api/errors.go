@@ -126,12 +126,16 @@ func failureError(failure *item.Failure) *Error {
 }
 
 // failure returns the error for the failures of an upload, and logs those that are not the caller's
-// fault. It counts what is refused for good on a presigned address.
+// fault, and why a check has refused the object. It counts what is refused for good on a presigned
+// address.
 func (q *request) failure(failures item.Failures) *Error {
 	q.running.CountRefused(q.ctx, q.permit.Ticket, failures)
 	failed := failureError(failures[0])
-	if failed.Status >= http.StatusInternalServerError {
-		q.Log.Error(failed.Message, "status", failed.Status, "error", failures[0].Err)
+	switch cause := failures[0].Err; {
+	case failed.Status >= http.StatusInternalServerError:
+		q.Log.Error(failed.Message, "status", failed.Status, "error", cause)
+	case failures[0].Reason == item.BadContent && cause != nil:
+		q.Log.Warn(failed.Message, "status", failed.Status, "error", cause)
 	}
 	return failed
 }
