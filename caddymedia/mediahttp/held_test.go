@@ -90,7 +90,7 @@ var waysToHold = map[string]func(t *testing.T, s *site, text string) string{
 	},
 	"concatenated": func(t *testing.T, s *site, text string) string {
 		t.Helper()
-		var parts []string
+		parts := make([]string, 0, 2)
 		for _, half := range []string{text[:2], text[2:]} {
 			header := "Upload-Concat: partial\nUpload-Length: " + strconv.Itoa(len(half)) + "\n" + tusBody
 			parts = append(parts, s.TusSend(t, http.MethodPost, resumablePath, header, half).Want(t, 201, "Media-Held").Header.Get("Location"))

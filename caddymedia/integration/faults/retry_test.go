@@ -337,8 +337,8 @@ func TestTwoNodes(t *testing.T) {
 	}
 }
 
-// TestHeldAtTwoNodes holds forms and keeps half of them, each request at any of two Caddys, and kills
-// these in turn. Exactly the items that are kept exist.
+// TestHeldAtTwoNodes holds forms and keeps half of them, each request at any of two Caddys, and
+// kills these in turn. Exactly the items that are kept exist.
 func TestHeldAtTwoNodes(t *testing.T) {
 	t.Parallel()
 	for name, storage := range storages {

@@ -220,8 +220,8 @@ func (u *Upload) claim(ctx context.Context, by string) error {
 // that take the place of those of the uploads.
 //
 // These steps make it so, besides those of [Upload.Finish]:
-//   - An upload of the form Keep has the parts. Its ID is made of theirs, so the same parts have the
-//     same one.
+//   - An upload of the form Keep has the parts. Its ID is made of theirs, so that the same parts
+//     have the same one.
 //   - It claims each part, and only then are the items stored. If nothing is, the claims end.
 //   - The outcomes of the parts are stored, then its own, and only then are the parts removed.
 func (s *Store) Keep(ctx context.Context, rec Record, f Finishing) (kept []*Upload, failures item.Failures) {
@@ -340,21 +340,20 @@ func (u *Upload) recordParts(ctx context.Context, items []upload.Item) error {
 	return errors.Join(errs...)
 }
 
-// letGo removes an upload that has kept nothing, and its claims. Others may have claimed some of the
-// parts.
+// letGo removes an upload that has kept nothing, and its claims. Others may have claimed some of
+// the parts. Errors are logged.
 func (u *Upload) letGo(ctx context.Context) {
-	eachOf(u.parts, func(part *Upload) error {
+	for _, part := range u.parts {
 		key, by := dataKey(part.ID, keptName), ""
 		if _, err := get(ctx, part.storage, key, &by); err == nil && by == u.ID {
-			_ = u.store.remove(ctx, part.storage, key) // it is logged
+			_ = u.store.remove(ctx, part.storage, key)
 		}
-		return nil
-	})
+	}
 	_ = u.store.remove(ctx, u.storage, recordKey(u.Owner, u.ID))
 }
 
-// FindHeld returns a held upload of an owner. The error is ErrUnknown if there is none: for a caller
-// with a ticket, if another one has made it.
+// FindHeld returns a held upload of an owner. The error is ErrUnknown if there is none, and for a
+// caller with a ticket if another one has made it.
 func (s *Store) FindHeld(ctx context.Context, owner, id, ticket string) (*Upload, error) {
 	u, err := s.Find(ctx, owner, id)
 	if err == nil && (u.Held == nil || u.Outcome != nil || !u.Form.HasItem() || ticket != "" && u.Ticket != ticket) {

@@ -165,8 +165,8 @@ func TestKeepCut(t *testing.T) {
 	}
 }
 
-// TestKeepAtOnce: of sets that share uploads, and are kept by several nodes at the same time, at most
-// one is stored. The same set is stored once, and all its callers get the same names.
+// TestKeepAtOnce: of sets that share uploads, and are kept by several nodes at the same time, at
+// most one is stored. The same set is stored once, and all its callers get the same names.
 func TestKeepAtOnce(t *testing.T) {
 	t.Parallel()
 	eachHolding(t, func(t *testing.T, h *holding) {
