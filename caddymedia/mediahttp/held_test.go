@@ -284,3 +284,20 @@ func TestHeldUsers(t *testing.T) {
 		t.Errorf("kept are %+v", items)
 	}
 }
+
+// TestHeldTicketFiles: all files of a ticket can be held at the same time, by forms and by tus.
+func TestHeldTicketFiles(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, media.Limits{})
+	const files = 20
+	ticket := "Authorization: Bearer " + s.Ticket(t, fmt.Sprintf("kind=file&hold=600&max_files=%d", files)) + "\n"
+	for n := range files {
+		if n%2 == 0 {
+			s.Do(t, http.MethodPost, filePath, multipart+ticket, form(file("a.txt", "text"))).Want(t, 202, "")
+			continue
+		}
+		header := ticket + "Tus-Resumable: 1.0.0\nUpload-Length: 4\n" + metadata("filename", "a.txt") + tusBody
+		s.Do(t, http.MethodPost, resumablePath, header, "text").Want(t, 201, "Media-Full-Path")
+	}
+	s.Do(t, http.MethodPost, filePath, multipart+ticket, form(file("a.txt", "text"))).Want(t, 403, "")
+}

@@ -114,7 +114,7 @@ func (p *Permit) hold(
 		c := resumable.Creation{Record: rec}
 		c.Alias, c.SubFolder, c.Filename = alias, files[i].SubFolder, files[i].Name
 		if now.Ticket != nil {
-			c.Files = now.Ticket.Left()
+			c.Files = now.Ticket.MaxUnfinished()
 		}
 		if p.Attempt != nil {
 			c.Created, c.Same = p.Attempt.Began, fmt.Sprint(p.Attempt.ID, " ", i)

@@ -34,7 +34,7 @@ func (q *request) create(ctx context.Context) error {
 	if ticket := q.Ticket; ticket != nil {
 		creation.SubFolder = cmp.Or(ticket.SubFolder, rec.SubFolder)
 		creation.Filename = cmp.Or(ticket.Filename, rec.Filename)
-		creation.Files = ticket.Left()
+		creation.Files = ticket.MaxUnfinished()
 	}
 	storage := q.running.UploadStorage(q.Kind, rec.Alias)
 	if storage == nil {

@@ -57,6 +57,15 @@ func (t *Ticket) Left() int {
 	return max(0, t.MaxFiles-t.Used())
 }
 
+// MaxUnfinished returns how many unfinished uploads of the ticket there may be: as many as it has
+// files left. Held uploads are unfinished, but are counted as files already.
+func (t *Ticket) MaxUnfinished() int {
+	if t.Hold > 0 {
+		return t.MaxFiles
+	}
+	return t.Left()
+}
+
 // Used returns how many items were stored or reserved when the ticket was loaded.
 func (t *Ticket) Used() (used int) {
 	for _, n := range t.Uses {
