@@ -42,7 +42,8 @@ final class MediaClient
      *
      * @param array $files a field of a form such as $_FILES['photos'], or paths; a key that is a text is the name
      *     under which the path is sent: ['photo.jpg' => '/tmp/a8f3']
-     * @param array{alias?: string, sub_folder?: string, url?: string} $fields url is the address of one more image
+     * @param array{alias?: string, sub_folder?: string, url?: string, hold?: int} $fields url is the
+     *     address of one more image; with hold, seconds, each upload waits for keep: the result is that of held
      * @return array<array{full_path: string, filename: string, webp?: string, renditions?: array,
      *     width?: int, height?: int, srcset?: string}> in the same order
      */
@@ -81,7 +82,7 @@ final class MediaClient
     {
         $kept = [];
         foreach (array_chunk($filenames, 1000) as $set) {
-            $answer = $this->call('POST', self::path($kind, $alias), 'action=delete' . self::filenames($set));
+            $answer = $this->call('POST', self::path($kind, $alias), 'action=delete' . self::fields('filename', $set));
             $kept += array_column(array_filter($answer['result'], fn ($r) => !$r['deleted']), 'message', 'filename');
         }
         return $kept;
@@ -114,7 +115,7 @@ final class MediaClient
         $addresses = [];
         $form = http_build_query(['kind' => $kind, 'alias' => $alias, 'expires_in' => $seconds] + $fields, '', '&');
         foreach (array_chunk($filenames, 1000) as $set) {
-            $answer = $this->call('POST', '/api/sign', $form . self::filenames($set));
+            $answer = $this->call('POST', '/api/sign', $form . self::fields('filename', $set));
             $addresses += array_column($answer['result'], 'url', 'filename');
         }
         return $addresses;
@@ -124,13 +125,49 @@ final class MediaClient
      * Requests a ticket for the browser of a user.
      *
      * @param array{kind: string, alias?: string, sub_folder?: string, filename?: string, max_files?: int,
-     *     max_size?: int, expires_in?: int} $fields
+     *     max_size?: int, expires_in?: int, hold?: int} $fields with hold, uploads vanish after so many
+     *     seconds unless they are kept
      * @return array{ticket: string, expires_at: int} expires_at is in Unix seconds
      */
     public function ticket(array $fields): array
     {
         $answer = $this->call('POST', '/api/auth/ticket', $fields);
         return ['ticket' => $answer['ticket'], 'expires_at' => $answer['expires_at']];
+    }
+
+    /**
+     * Stores held uploads as items: all of them, or none. Repeating it returns the same items.
+     *
+     * @param array $ids up to 200 of a form; what is no text or empty, as for a refused file, is left out
+     * @return array<array{full_path: string, filename: string, webp?: string, renditions?: array,
+     *     width?: int, height?: int, srcset?: string}> in the same order
+     */
+    public function keep(string $kind, string $alias, array $ids, string $subFolder = '', string $filename = ''): array
+    {
+        $ids = array_filter($ids, fn ($id) => is_string($id) && $id !== '');
+        if (!$ids) {
+            return [];
+        }
+        $fields = array_filter(['action' => 'keep', 'sub_folder' => $subFolder, 'filename' => $filename], strlen(...));
+        $form = http_build_query($fields, '', '&') . self::fields('held', $ids);
+        return $this->call('POST', self::path($kind, $alias), $form)['result'];
+    }
+
+    /**
+     * Describes a held upload.
+     *
+     * @return array{held: string, name: string, size: int, content_type: string, expires_at: int,
+     *     width?: int, height?: int} expires_at is in Unix seconds
+     */
+    public function held(string $kind, string $id): array
+    {
+        return $this->call('GET', self::heldPath($kind, $id))['result'][0];
+    }
+
+    /** Ends a held upload. */
+    public function release(string $kind, string $id): void
+    {
+        $this->call('DELETE', self::heldPath($kind, $id));
     }
 
     private function upload(string $kind, array $files, array $fields): array
@@ -173,20 +210,31 @@ final class MediaClient
         return $files;
     }
 
-    /** @param string[] $filenames */
-    private static function filenames(array $filenames): string
+    /** @param string[] $values */
+    private static function fields(string $name, array $values): string
     {
-        return implode('', array_map(fn ($filename) => '&filename=' . rawurlencode($filename), $filenames));
+        return implode('', array_map(fn ($value) => "&$name=" . rawurlencode($value), $values));
     }
 
-    /** Returns the path of an alias or an item. curl removes dot segments, which would lead to another one. */
+    /** Returns the path of an alias or an item. */
     private static function path(string ...$segments): string
+    {
+        return '/api/items/' . self::encoded(...$segments);
+    }
+
+    private static function heldPath(string $kind, string $id): string
+    {
+        return '/api/upload/' . self::encoded($kind, 'held', $id);
+    }
+
+    /** Returns the segments of a path. curl removes dot segments, which would lead to another one. */
+    private static function encoded(string ...$segments): string
     {
         $name = implode('/', $segments);
         if (array_intersect(explode('/', $name), ['', '.', '..'])) {
             throw new MediaRefusal("the name \"$name\" has a part that is empty, . or ..");
         }
-        return '/api/items/' . implode('/', array_map(rawurlencode(...), $segments));
+        return implode('/', array_map(rawurlencode(...), $segments));
     }
 
     /** Sends a request with a token. Returns the answer to its success. */
@@ -270,7 +318,7 @@ final class MediaClient
             throw new RuntimeException(curl_error($curl));
         }
         $status = curl_getinfo($curl, CURLINFO_RESPONSE_CODE);
-        $answer = json_decode($content, true);
+        $answer = $status === 204 ? ['success' => true] : json_decode($content, true);
         if (!isset($answer['success'])) {
             throw new RuntimeException("the server answered $status, and not as the media service does");
         }

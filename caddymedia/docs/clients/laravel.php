@@ -22,4 +22,16 @@ class Post extends Model
             }
         });
     }
+
+    /**
+     * Adds images that the form has uploaded, and saves the post: all of them, or none with a MediaRefusal.
+     *
+     * @param string[] $ids
+     */
+    public function keepImages(array $ids): void
+    {
+        $items = MediaClient::fromEnvironment()->keep('image', 'content', $ids);
+        $this->images = [...$this->images ?? [], ...array_column($items, 'filename')];
+        $this->save();
+    }
 }

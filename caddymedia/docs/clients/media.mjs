@@ -17,7 +17,8 @@ export class MediaRefusal extends Error {}
 async function send(method, path, body, headers = {}) {
 	const signal = path.startsWith('/api/auth/') ? AbortSignal.timeout(30_000) : undefined; // a visitor waits for a ticket
 	const response = await fetch(server + path, { method, body, headers, signal });
-	return { status: response.status, ...await response.json() };
+	const answer = response.status === 204 ? { success: true } : await response.json();
+	return { status: response.status, ...answer };
 }
 
 /** Sends a change again until it is answered. With the key it is made once, also if only the answer was lost. */
@@ -86,14 +87,17 @@ export const uploadImages = (files, fields = {}, addresses = []) => upload('imag
 /** Uploads files of any kind that the alias accepts, as uploadImages does. */
 export const uploadFiles = (files, fields = {}, addresses = []) => upload('file', files, fields, addresses);
 
-/** Returns the path of an alias or an item. fetch removes dot segments, which would lead to another one. */
-function itemPath(...segments) {
+/** Returns the segments of a path. fetch removes dot segments, which would lead to another one. */
+function encoded(...segments) {
 	const name = segments.join('/');
 	if (name.split('/').some((part) => ['', '.', '..'].includes(part))) {
 		throw new MediaRefusal(`the name "${name}" has a part that is empty, . or ..`);
 	}
-	return `/api/items/${segments.map(encodeURIComponent).join('/')}`;
+	return segments.map(encodeURIComponent).join('/');
 }
+
+/** Returns the path of an alias or an item. */
+const itemPath = (...segments) => `/api/items/${encoded(...segments)}`;
 
 /** Returns the items of a folder, page by page. The kind is image or file; list has more parameters of a list. */
 export async function* items(kind, alias, folder = '', list = {}) {
@@ -138,11 +142,34 @@ export async function sign(kind, alias, filenames, seconds = 3600, fields = {}) 
 		[...Object.entries({ kind, alias, expires_in: seconds, ...fields }), ...names]))).result);
 }
 
-/** Requests a ticket for the browser of a user. Returns {ticket, expires_at}. */
+/**
+ * Requests a ticket for the browser of a user. Returns {ticket, expires_at}. With the field hold,
+ * uploads vanish after so many seconds unless they are kept.
+ */
 export async function getTicket(fields) {
 	const { ticket, expires_at } = await call('POST', '/api/auth/ticket', new URLSearchParams(fields));
 	return { ticket, expires_at };
 }
+
+/**
+ * Stores held uploads as items, all or none, up to 200. Returns what uploadImages does, also if it is
+ * repeated. An empty id of a form, as for a refused file, is left out. The fields are sub_folder, and
+ * filename for a single one.
+ */
+export async function keep(kind, alias, ids, fields = {}) {
+	const held = ids.filter(Boolean).map((id) => ['held', id]);
+	if (held.length === 0) return [];
+	const form = [['action', 'keep'], ...Object.entries(fields), ...held];
+	return (await call('POST', itemPath(kind, alias), new URLSearchParams(form))).result;
+}
+
+const heldPath = (kind, id) => `/api/upload/${encoded(kind, 'held', id)}`;
+
+/** Describes a held upload: {held, name, size, content_type, expires_at}, and facts if the alias has them. */
+export const getHeld = async (kind, id) => (await call('GET', heldPath(kind, id))).result[0];
+
+/** Ends a held upload. */
+export const release = async (kind, id) => { await call('DELETE', heldPath(kind, id)); };
 
 /** Describes an error in a line. fetch says why a server cannot be reached in the cause. */
 export const reason = (error) => [error.message, error.cause?.message].filter(Boolean).join(': ');

@@ -3,6 +3,8 @@
 // It listens on 127.0.0.1:3000. The web server of your site passes POST /media-ticket to it, with the
 // name of the logged-in user in the header Remote-User, which it must remove from other requests.
 // A page sends the fields kind, image or file, and max_files, the number of its files.
+// Its uploads vanish after two hours, unless save.mjs keeps them. An editor cannot wait: with the
+// field editor they are stored at once.
 // All users share the 600 tickets a minute of the account: count the requests of each user if one may want to
 // shut out the others.
 import { createServer } from 'node:http';
@@ -19,7 +21,9 @@ createServer(async (request, response) => {
 		const form = new URLSearchParams(await text(request));
 		const kind = form.get('kind') === 'file' ? 'file' : 'image';
 		const max_files = Math.min(Math.max(1, Number.parseInt(form.get('max_files') ?? 10, 10) || 1), 1000);
-		answer(200, await getTicket({ kind, alias: 'content', max_files, max_size: 2 * 1024 ** 3 }));
+		// Remove the choice if you have no editor. A page may remove its files while its ticket is valid.
+		const waits = form.has('editor') ? {} : { hold: 2 * 3600, expires_in: 2 * 3600 };
+		answer(200, await getTicket({ kind, alias: 'content', max_files, max_size: 2 * 1024 ** 3, ...waits }));
 	} catch (error) {
 		console.error(reason(error));
 		answer(502, { message: 'uploads are not possible now' });

@@ -48,9 +48,8 @@ type clientExample struct {
 func TestDocsClients(t *testing.T) {
 	t.Parallel()
 	scripts, err := filepath.Glob(filepath.Join(clientFolder(t), "*"))
-	// and four pages and their module, two servers, two clients, six programs for items and four that
-	// sign
-	if err != nil || len(scripts) != len(clientExamples)+19 {
+	// and five pages and a module, four servers, two clients, six programs for items and four that sign
+	if err != nil || len(scripts) != len(clientExamples)+22 {
 		t.Fatalf("clients are %v, %v", scripts, err)
 	}
 	for _, script := range scripts {
@@ -581,12 +580,14 @@ func TestTicketServers(t *testing.T) {
 					t.Errorf("%s: %d %v", when, status, answer)
 				}
 				bearer := site.Headers("Authorization", "Bearer "+ticket)
-				if r := s.Do(t, http.MethodPost, "/api/upload/file", site.Merged(bearer, site.FormType), site.Form(site.File("cv.pdf", sample.PDF))); r.Status != http.StatusOK {
-					t.Errorf("%s: the ticket stores no file: %v", when, r)
+				if r := s.Do(t, http.MethodPost, "/api/upload/file", site.Merged(bearer, site.FormType), site.Form(site.File("cv.pdf", sample.PDF))); r.Status != http.StatusAccepted {
+					t.Errorf("%s: the ticket holds no file: %v", when, r)
 				}
 			}
 
-			for form, n := range map[string]int{"kind=file": 10, "kind=file&max_files=12": 12, "kind=file&max_files=-1": 1, "kind=file&max_files=x": 1} {
+			for form, n := range map[string]int{
+				"kind=file&editor=1": 10, "kind=file&editor=1&max_files=12": 12, "kind=file&editor=1&max_files=-1": 1, "kind=file&editor=1&max_files=x": 1,
+			} {
 				_, answer = ask(t, client, http.MethodPost, address, "anna", form)
 				bearer := site.Headers("Authorization", fmt.Sprint("Bearer ", answer["ticket"]))
 				for _, try := range []struct{ files, status int }{{n + 1, http.StatusForbidden}, {n, http.StatusOK}} {

@@ -213,6 +213,19 @@ var clientCalls = map[string]string{
 		$show(fn () => array_map(fn ($url) => (bool) strpos($url, 'signature='), $media->sign('file', 'papers', ['cv.pdf'], 60)));
 		$show(fn () => array_keys($media->ticket(['kind' => 'image'])));
 		$show(fn () => $media->delete('file', 'content', ['cv.pdf', 'none.pdf']));
+		$ids = array_column($media->uploadImages(['one.jpg' => $image, 'two.jpg' => $image], ['hold' => 60]), 'held');
+		$show(fn () => array_column([$media->held('image', $ids[1])], 'size', 'name') === ['two.jpg' => filesize($image)]);
+		$show(fn () => $names($media->keep('image', 'content', $ids, 'posts/7')));
+		$show(fn () => $names($media->keep('image', 'content', $ids, 'posts/7')));
+		$show(fn () => $names($media->keep('image', 'content', ['', null, []])));
+		[['held' => $id]] = $media->uploadFiles(['CV.pdf' => $paper], ['hold' => 60]);
+		$show(fn () => $media->release('file', $id));
+		foreach ([
+			fn () => $media->held('file', $id), fn () => $media->keep('file', 'content', [$id], '', 'a.pdf'),
+		] as $call) {
+			try { $call(); } catch (MediaRefusal $e) { echo str_replace($id, 'ID', $e->getMessage()), "\n"; }
+		}
+		$show(fn () => $media->release('file', '../file'));
 		$show(fn () => $media->uploadImages(['a.png' => $image]));
 		$show(fn () => $media->sign('file', 'content', ['cv.pdf']));
 		foreach ([1, 2, 3, 4, 6, 7, 8] as $error) {
@@ -245,6 +258,21 @@ var clientCalls = map[string]string{
 		await show(async () => Object.keys(await media.getTicket({ kind: 'image' })));
 		await show(async () => Object.fromEntries((await media.remove('file', 'content', ['cv.pdf', 'none.pdf']))
 			.map(({ filename, message }) => [filename, message])));
+		const photos = [await file('one.jpg', image), await file('two.jpg', image)];
+		const ids = (await media.uploadImages(photos, { hold: 60 })).map((element) => element.held);
+		await show(async () => {
+			const { name, size } = await media.getHeld('image', ids[1]);
+			return name === 'two.jpg' && size === photos[1].size;
+		});
+		await show(async () => names(await media.keep('image', 'content', ids, { sub_folder: 'posts/7' })));
+		await show(async () => names(await media.keep('image', 'content', ids, { sub_folder: 'posts/7' })));
+		await show(async () => names(await media.keep('image', 'content', ['', null])));
+		const [{ held: id }] = await media.uploadFiles([await file('CV.pdf', paper)], { hold: 60 });
+		await show(async () => await media.release('file', id) ?? null);
+		for (const call of [() => media.getHeld('file', id), () => media.keep('file', 'content', [id], { filename: 'a.pdf' })]) {
+			await call().catch((error) => console.log(error.message.replaceAll(id, 'ID')));
+		}
+		await show(() => media.release('file', '../file'));
 		await show(async () => media.uploadImages([await file('a.png', image)]));
 		await show(() => media.sign('file', 'content', ['cv.pdf']));`,
 }
@@ -259,6 +287,14 @@ func TestClientCalls(t *testing.T) {
 {"cv.pdf":true}
 ["ticket","expires_at"]
 {"none.pdf":"there is no such item"}
+true
+["posts/7/one.jpg","posts/7/two.jpg"]
+["posts/7/one.jpg","posts/7/two.jpg"]
+[]
+null
+there is no such held upload, or its time is over
+ID: there is no such held upload, or its time is over
+MediaRefusal the name "file/held/../file" has a part that is empty, . or ..
 MediaRefusal a.png: content is JPEG, the name says .png
 ERROR the alias "content" is not private: its addresses need no signature
 `

@@ -1,10 +1,16 @@
-// Package ticketserver runs the documented programs that exchange a token for tickets.
+// Package ticketserver runs the documented programs that exchange a token for tickets, and those that
+// save the form of a page.
 package ticketserver
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,8 +19,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// All are the functions that start a program with an environment, by its language. Each returns the
-// address of the program, which ends with the test.
+// All are the functions that start the two programs with an environment, by their language. Each
+// returns the address of both, which end with the test. The form is saved at the path /save.
 var All = map[string]func(t *testing.T, env []string) string{"Node": Node, "PHP": PHP}
 
 // Folder returns the folder of the documented programs and pages.
@@ -23,20 +29,26 @@ func Folder(t *testing.T) string {
 	return filepath.Join(pages.Root(t), "caddymedia", "docs", "clients")
 }
 
-// Node starts the server in JavaScript. The header Remote-User names a logged-in user.
+// Node starts the servers in JavaScript. The header Remote-User names a logged-in user.
 func Node(t *testing.T, env []string) string {
 	t.Helper()
-	node, address := servers.Program(t, "node"), servers.FreeAddress(t)
-	_, port, _ := strings.Cut(address, ":")
-	servers.Start(t, address, func() *exec.Cmd {
-		cmd := exec.Command(node, filepath.Join(Folder(t), "ticket.mjs"))
-		cmd.Env = append(env, "PORT="+port)
-		return cmd
-	})
-	return address
+	node, mux := servers.Program(t, "node"), http.NewServeMux()
+	for path, script := range map[string]string{"/": "ticket.mjs", "/save": "save.mjs"} {
+		address := servers.FreeAddress(t)
+		_, port, _ := strings.Cut(address, ":")
+		servers.Start(t, address, func() *exec.Cmd {
+			cmd := exec.Command(node, filepath.Join(Folder(t), script))
+			cmd.Env = append(slices.Clone(env), "PORT="+port)
+			return cmd
+		})
+		mux.Handle(path, httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: address}))
+	}
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().String()
 }
 
-// PHP starts the script in PHP's own web server. The path /log-in logs a client in, by a session.
+// PHP starts the scripts in PHP's own web server. The path /log-in logs a client in, by a session.
 func PHP(t *testing.T, env []string) string {
 	t.Helper()
 	php, address, folder := servers.Program(t, "php"), servers.FreeAddress(t), t.TempDir()
@@ -50,8 +62,8 @@ if ($_SERVER['REQUEST_URI'] === '/log-in') {
 	$_SESSION['user'] = 17;
 	exit;
 }
-require '%s';
-`, filepath.Join(Folder(t), "ticket.php")))
+require '%s/' . (strtok($_SERVER['REQUEST_URI'], '?') === '/save' ? 'save.php' : 'ticket.php');
+`, Folder(t)))
 	servers.Start(t, address, func() *exec.Cmd {
 		cmd := exec.Command(php, "-q", "-d", "session.save_path="+folder, "-S", address, router)
 		cmd.Env = append(env, "TMPDIR="+folder)
