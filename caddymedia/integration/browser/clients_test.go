@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"net"
@@ -46,10 +47,11 @@ func TestOtherSite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := site.Start(t, site.Basic+cors, "media")
 			service.Store(s.URL)
-			token.Store(s.Token(t, site.APIKey))
+			token.Store(heldTicket(t, s))
 			browse(t, "othersite", facts{
 				Panel: own.URL + "/", Service: s.URL,
 				More: map[string]any{
+					"item":    "/static/img/content/" + s.UploadImage(t, site.File("item.jpg", sample.JPEG(t, 40, 30))).One(t).Filename,
 					"refused": name == "unlisted" || name == "none",
 					"good":    map[string]string{"name": "photo.jpg", "content": encoded(sample.JPEG(t, 40, 30))},
 					"bad": map[string]string{
@@ -183,7 +185,7 @@ func TestTusOptions(t *testing.T) {
 }
 
 // TestClientUppy: the documented page uploads in a browser, with a ticket from the documented
-// program.
+// program, and stores what its form saves.
 func TestClientUppy(t *testing.T) {
 	needsBrowser(t)
 	uppy := browserPackage(t, "uppy")
@@ -209,7 +211,7 @@ func TestClientUppy(t *testing.T) {
 			root `+uppy+`
 			file_server
 		}
-		@own path /media-ticket /lock-out
+		@own path /media-ticket /save /lock-out
 		reverse_proxy @own `+own.URL+`
 		root `+page+`
 		file_server
@@ -225,6 +227,23 @@ func TestClientUppy(t *testing.T) {
 			},
 		},
 	})
+	var want []string
+	for n := range 12 {
+		want = append(want, fmt.Sprintf("photo-%d.jpg", n))
+	}
+	wantItems(t, s.Root, want...)
+}
+
+// heldTicket returns a ticket for images that wait to be kept.
+func heldTicket(t *testing.T, s *site.Site) string {
+	t.Helper()
+	form := url.Values{"kind": {"image"}, "max_files": {"10"}, "hold": {"3600"}}.Encode()
+	header := site.Merged(s.Credentials(t), site.Headers("Content-Type", "application/x-www-form-urlencoded"))
+	var answer struct{ Ticket string }
+	if err := json.Unmarshal([]byte(s.Do(t, http.MethodPost, "/api/auth/ticket", header, form).Body), &answer); err != nil {
+		t.Fatal(err)
+	}
+	return answer.Ticket
 }
 
 // TestEditors: each example for an editor or widget stores an image, and shows why another one is
@@ -235,7 +254,6 @@ func TestEditors(t *testing.T) {
 		"CKEditor 5": {"/ckeditor5/": "ckeditor5/dist/browser"},
 		"TinyMCE":    {"/tinymce/": "tinymce"},
 		"Editor.js":  {"/editorjs/": "@editorjs/editorjs/dist", "/editorjs-image/": "@editorjs/image/dist"},
-		"FilePond":   {"/filepond/": "filepond/dist"},
 		"Dropzone":   {"/dropzone/": "dropzone/dist"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -253,22 +271,23 @@ func TestEditors(t *testing.T) {
 			site.PutFile(t, filepath.Join(page, "index.html"), "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n"+
 				"<link rel=\"icon\" href=\"data:,\">\n<title>A page</title>\n<h1>A page</h1>\n"+example)
 			site.PutFile(t, filepath.Join(page, "media-upload.js"), string(site.ReadFile(t, filepath.Join(clients, "media-upload.js"))))
-			var token atomic.Value
+			var tickets atomic.Value // by whether their uploads are held
 			own := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.FormValue("kind") == "image" {
-					fmt.Fprintf(w, `{"ticket":%q}`, token.Load())
+					fmt.Fprintf(w, `{"ticket":%q}`, tickets.Load().(map[bool]string)[r.FormValue("editor") == ""])
 				}
 			}))
 			t.Cleanup(own.Close)
 			s := site.Start(t, site.Account+site.LocalDefault+pages.Example(t, "editors.md", "caddyfile", "image_alias"),
 				block+"reverse_proxy /media-ticket "+own.URL+"\nroot "+page+"\nfile_server\n")
-			token.Store(s.Token(t, site.APIKey))
+			tickets.Store(map[bool]string{false: s.Token(t, site.APIKey), true: heldTicket(t, s)})
 			browse(t, "editors", facts{
 				Panel: s.URL + "/",
 				More: map[string]any{
-					"name": name,
-					"good": map[string]string{"name": "photo.jpg", "content": encoded(sample.JPEG(t, 40, 30))},
-					"bad":  map[string]string{"name": "photo.jpg", "content": encoded(sample.JPEG(t, 40, 30)[:300]), "message": "damaged"},
+					"token": s.Token(t, site.APIKey),
+					"name":  name,
+					"good":  map[string]string{"name": "photo.jpg", "content": encoded(sample.JPEG(t, 40, 30))},
+					"bad":   map[string]string{"name": "photo.jpg", "content": encoded(sample.JPEG(t, 40, 30)[:300]), "message": "damaged"},
 				},
 			})
 		})
@@ -316,3 +335,48 @@ func TestUsers(t *testing.T) {
 
 // encoded returns a content for a script.
 func encoded(content string) string { return base64.StdEncoding.EncodeToString([]byte(content)) }
+
+// TestHeldForms: of the files on a documented page, those whose form is saved are stored. A removed
+// one and those of a page that is left are not. After a reload FilePond still has its files.
+func TestHeldForms(t *testing.T) {
+	needsBrowser(t)
+	for page, servers := range map[string]func(*testing.T, []string) string{
+		"filepond.html": ticketserver.Node, "othersite.html": ticketserver.PHP,
+	} {
+		t.Run(page, func(t *testing.T) {
+			s := startShop(t, page, servers)
+			photos := map[string]string{}
+			for i, name := range []string{"a.jpg", "b.jpg", "c.jpg", "abandoned.jpg"} {
+				photos[name] = encoded(sample.JPEG(t, 100+10*i, 80))
+			}
+			s.browse(t, "held", facts{More: map[string]any{
+				"page": page, "photos": photos,
+				"bad": map[string]string{
+					"name": "disguise.jpg", "content": encoded(sample.PNG(t, 40, 30)), "message": "content is PNG, the name says .jpg",
+				},
+			}})
+			want := []string{"a.jpg", "c.jpg"}
+			if page == "othersite.html" { // which has no button to remove a file
+				want = append(want, "b.jpg")
+			}
+			wantItems(t, s.Root, want...)
+		})
+	}
+}
+
+// wantItems checks that the items in a storage have these names, in any folder. Unfinished uploads
+// are no items.
+func wantItems(t *testing.T, root string, want ...string) {
+	t.Helper()
+	var names []string
+	for _, kind := range []string{"img", "file"} {
+		for _, path := range site.FilesBelow(t, filepath.Join(root, kind)) {
+			names = append(names, filepath.Base(path))
+		}
+	}
+	slices.Sort(names)
+	slices.Sort(want)
+	if !slices.Equal(names, want) {
+		t.Errorf("the items are %q, want %q", names, want)
+	}
+}

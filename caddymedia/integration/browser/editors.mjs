@@ -1,7 +1,7 @@
 // Puts an image into an editor or a widget of the documentation, and one that is refused.
 import { assert, facts, open, run, shot } from './lib.mjs';
 
-const { name, good, bad } = facts.more;
+const { name, good, bad, token } = facts.more;
 
 /** Runs a function in the page with a File. */
 const withFile = (page, { name, content }, act) => page.evaluate(`(${act})(new File(
@@ -42,16 +42,24 @@ const { add, stored, reason } = {
 		stored: () => document.querySelector('.image-tool--filled img')?.outerHTML,
 		reason: '.cdx-notifies',
 	},
-	FilePond: { add: choose('input.filepond--browser'), stored: () => document.querySelector('input[type=hidden]')?.value, reason: '.filepond--root' },
-	Dropzone: { add: choose('input.dz-hidden-input'), stored: () => document.querySelector('input[type=hidden]')?.value, reason: '.dz-error-message' },
+	Dropzone: { add: choose('input.dz-hidden-input'), reason: '.dz-error-message' },
 }[name];
 
 await run(async () => {
 	const page = await open();
 	await add(page, good);
-	const found = await page.waitForFunction(`/(?:\\/static\\/img\\/content\\/|^)\\d\\d-\\d\\d\\/[^"]+/.exec((${stored})() ?? '')?.[0]`);
-	const filename = (await found.jsonValue()).replace('/static/img/content/', '');
-	const answer = await page.request.get(new URL(`/static/img/content/${filename}`, facts.panel).href);
+	// An editor has the address of its image, a form the id of an upload that waits.
+	let address, headers;
+	if (stored) {
+		const found = await page.waitForFunction(`/\\/static\\/img\\/content\\/\\d\\d-\\d\\d\\/[^"]+/.exec((${stored})() ?? '')?.[0]`);
+		address = await found.jsonValue();
+	} else {
+		const input = page.locator('[name="held[]"]');
+		await input.waitFor({ state: 'attached' });
+		address = `/api/upload/image/held/${await input.getAttribute('value')}?content=1`;
+		headers = { Authorization: `Bearer ${token}` };
+	}
+	const answer = await page.request.get(new URL(address, facts.panel).href, { headers });
 	assert.equal((await answer.body()).toString('base64'), good.content);
 	await shot(page, `${name}-stored`);
 

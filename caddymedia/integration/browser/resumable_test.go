@@ -16,6 +16,11 @@ import (
 	"github.com/caddymedia/media/caddymedia/integration/ticketserver"
 )
 
+// libraries are the npm packages of the documented pages, by the addresses of their folders dist.
+var libraries = map[string]string{
+	"/tus/": "tus-js-client", "/uppy/": "uppy", "/filepond/": "filepond", "/filepond-image-preview/": "filepond-plugin-image-preview",
+}
+
 // shop is a site whose pages upload to a service on another origin, through a gate.
 type shop struct {
 	*site.Child
@@ -49,6 +54,7 @@ func startShop(t *testing.T, page string, tickets func(*testing.T, []string) str
 		}
 	}}
 	mux.Handle("/media-ticket", proxy)
+	mux.Handle("/save", proxy)
 	mux.HandleFunc("/log-in", func(w http.ResponseWriter, r *http.Request) {
 		http.SetCookie(w, &http.Cookie{Name: "user", Value: "anna"})
 		proxy.ServeHTTP(w, r)
@@ -62,9 +68,12 @@ func startShop(t *testing.T, page string, tickets func(*testing.T, []string) str
 		case <-r.Context().Done():
 		}
 	})
-	mux.Handle("/tus/", http.StripPrefix("/tus", http.FileServer(http.Dir(browserPackage(t, "tus-js-client")))))
-	mux.Handle("/uppy/", http.StripPrefix("/uppy", http.FileServer(http.Dir(browserPackage(t, "uppy")))))
 	html := string(site.ReadFile(t, filepath.Join(ticketserver.Folder(t), page)))
+	for address, name := range libraries {
+		if strings.Contains(html, address) {
+			mux.Handle(address, http.StripPrefix(address, http.FileServer(http.Dir(browserPackage(t, name)))))
+		}
+	}
 	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		fmt.Fprint(w, strings.ReplaceAll(html, "https://media.example.com", s.service))
@@ -152,7 +161,7 @@ func TestResumableUppy(t *testing.T) {
 	needsBrowser(t)
 	s := startShop(t, "uppy-resumable.html", ticketserver.Node)
 	folder := t.TempDir()
-	for _, name := range []string{"one", "two", "three", "outlasting", "reloaded", "paused"} {
+	for _, name := range []string{"one", "two", "three", "outlasting", "reloaded", "paused", "removed"} {
 		size := 3 << 20
 		if name == "reloaded" || name == "paused" {
 			size = largeText
@@ -163,4 +172,5 @@ func TestResumableUppy(t *testing.T) {
 	s.browse(t, "resumableuppy", facts{
 		More: map[string]any{"folder": folder},
 	})
+	wantItems(t, s.Root, "one.txt", "two.txt", "three.txt", "outlasting.txt", "reloaded.txt", "paused.txt")
 }

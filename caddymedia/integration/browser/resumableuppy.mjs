@@ -3,12 +3,10 @@ import { assert, open, run } from './lib.mjs';
 import { continued, file, gate, logIn, outlast, record, renewed, stored, untilHeld } from './tusfiles.mjs';
 
 const choose = (page, ...names) => page.locator('input[type=file]').first().setInputFiles(names.map(file));
-const upload = (page) => page.getByRole('button', { name: /^Upload \d+ files?$/ }).click();
 
 await run(async () => {
 	const page = await visit();
 	await choose(page, 'one.txt');
-	await upload(page);
 	await page.getByText('You may not upload.').waitFor();
 
 	await logIn(page);
@@ -16,8 +14,7 @@ await run(async () => {
 	const requests = record(page);
 	await gate(page, 'cut', 2 << 20);
 	await choose(page, 'one.txt', 'two.txt', 'three.txt');
-	await upload(page);
-	for (const name of ['one.txt', 'two.txt', 'three.txt']) await stored(page, name);
+	await stored(page, ['one.txt', 'two.txt', 'three.txt']);
 	assert.equal(requests.filter(({ method }) => method === 'POST').length, 3, JSON.stringify(requests));
 	assert.ok(requests.some(({ method }) => method === 'HEAD'), JSON.stringify(requests));
 
@@ -25,12 +22,10 @@ await run(async () => {
 	requests.length = 0;
 	await gate(page, 'hold', 4 << 20);
 	await choose(page, 'reloaded.txt');
-	await upload(page);
 	await untilHeld(page);
 	await reload(page);
 	await gate(page, 'release');
 	await choose(page, 'reloaded.txt');
-	await upload(page);
 	await stored(page, 'reloaded.txt');
 	continued(requests);
 
@@ -38,7 +33,6 @@ await run(async () => {
 	requests.length = 0;
 	await gate(page, 'hold', 4 << 20);
 	await choose(page, 'paused.txt');
-	await upload(page);
 	await untilHeld(page);
 	await page.getByRole('button', { name: 'Pause' }).first().click();
 	await gate(page, 'release');
@@ -50,13 +44,18 @@ await run(async () => {
 	requests.length = 0;
 	await outlast(page);
 	await choose(page, 'outlasting.txt');
-	await upload(page);
 	await stored(page, 'outlasting.txt');
 	renewed(requests);
 
 	await reload(page);
+	await choose(page, 'removed.txt');
+	await page.getByText('removed.txt is uploaded.').waitFor();
+	const removed = page.waitForResponse((response) => response.request().method() === 'DELETE');
+	await page.getByRole('button', { name: /^Remove/ }).click();
+	assert.equal((await removed).status(), 204);
+	assert.equal(await page.locator('[name="held[]"]').count(), 0);
+
 	await choose(page, 'disguise.txt');
-	await upload(page);
 	await page.locator('#results li', { hasText: /disguise\.txt: .*PNG/ }).waitFor();
 });
 

@@ -51,12 +51,20 @@ export function continued(requests, created = 1) {
 	assert.ok(requests.some(({ method, offset }) => method === 'PATCH' && offset > 0), JSON.stringify(requests));
 }
 
-/** Waits for the line of a stored item, and asserts that the item is the file. */
-export async function stored(page, name, timeout = 30_000) {
-	const line = page.locator('#results li', { hasText: `/${name}` });
-	await line.waitFor({ timeout });
-	const [address, filename] = (await line.innerText()).split(' ');
-	assert.equal(address, `${facts.service}/static/file/content/${filename}`);
-	const answer = await page.request.get(address);
-	assert.ok(readFileSync(file(name)).equals(await answer.body()), `${name} is not whole`);
+/** Waits until files are uploaded, saves the form as it is, and asserts that the items are the files. */
+export async function stored(page, names, timeout = 30_000) {
+	for (const name of [names].flat()) await page.getByText(`${name} is uploaded.`).waitFor({ timeout });
+	const form = await page.locator('form').evaluate((form) => {
+		const sent = String(new URLSearchParams(new FormData(form)));
+		for (const input of form.querySelectorAll('[name="held[]"]')) input.remove(); // what follows is another form
+		return sent;
+	});
+	const answer = await page.request.post(`${facts.panel}save`, { data: form, headers: { 'Content-Type': 'application/x-www-form-urlencoded' } });
+	const [status, ...addresses] = (await answer.text()).split('\n');
+	assert.equal(status, 'It is saved.');
+	assert.equal(addresses.length, [names].flat().length, addresses.join());
+	for (const name of [names].flat()) {
+		const item = await page.request.get(addresses.find((address) => address.endsWith(`/${name}`)));
+		assert.ok(readFileSync(file(name)).equals(await item.body()), `${name} is not whole`);
+	}
 }
