@@ -150,7 +150,7 @@ final class MediaClient
         }
         $fields = array_filter(['action' => 'keep', 'sub_folder' => $subFolder, 'filename' => $filename], strlen(...));
         $form = http_build_query($fields, '', '&') . self::fields('held', $ids);
-        return $this->call('POST', self::path($kind, $alias), $form)['result'];
+        return $this->call('POST', self::path($kind, $alias), $form, key: false)['result']; // the ids are its key
     }
 
     /**
@@ -238,9 +238,9 @@ final class MediaClient
     }
 
     /** Sends a request with a token. Returns the answer to its success. */
-    private function call(string $method, string $path, array|string $body = '', array $headers = []): array
+    private function call(string $method, string $path, array|string $body = '', array $headers = [], bool $key = true): array
     {
-        if ($method !== 'GET') {
+        if ($key && $method !== 'GET') {
             $headers[] = 'Idempotency-Key: ' . bin2hex(random_bytes(16));
         }
         $send = fn (string $token) => $this->sendSafely($method, $path, $body, [

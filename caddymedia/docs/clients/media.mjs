@@ -22,8 +22,8 @@ async function send(method, path, body, headers = {}) {
 }
 
 /** Sends a change again until it is answered. With the key it is made once, also if only the answer was lost. */
-async function sendSafely(method, path, body, headers) {
-	if (method !== 'GET') headers['Idempotency-Key'] = randomUUID();
+async function sendSafely(method, path, body, headers, key) {
+	if (key && method !== 'GET') headers['Idempotency-Key'] = key;
 	for (let attempt = 1; ; attempt++) {
 		try {
 			return await send(method, path, body, headers);
@@ -56,8 +56,8 @@ async function getToken(refused) {
 }
 
 /** Sends a request with the token. Returns the answer to its success. */
-async function call(method, path, body, headers = {}) {
-	const request = (token) => sendSafely(method, path, body, { Authorization: `Bearer ${token}`, ...headers });
+async function call(method, path, body, headers = {}, key = randomUUID()) {
+	const request = (token) => sendSafely(method, path, body, { Authorization: `Bearer ${token}`, ...headers }, key);
 	const first = await getToken();
 	let answer = await request(first);
 	if (answer.status === 401) answer = await request(await getToken(first)); // the token has ended before its time
@@ -160,7 +160,7 @@ export async function keep(kind, alias, ids, fields = {}) {
 	const held = ids.filter(Boolean).map((id) => ['held', id]);
 	if (held.length === 0) return [];
 	const form = [['action', 'keep'], ...Object.entries(fields), ...held];
-	return (await call('POST', itemPath(kind, alias), new URLSearchParams(form))).result;
+	return (await call('POST', itemPath(kind, alias), new URLSearchParams(form), {}, '')).result; // the ids are its key
 }
 
 const heldPath = (kind, id) => `/api/upload/${encoded(kind, 'held', id)}`;
