@@ -555,11 +555,14 @@ func (u *Upload) Drop(ctx context.Context, failures item.Failures) bool {
 	mayBeStored, resume := u.halt(ctx)
 	defer resume()
 	err := u.Reload(ctx)
-	if err == nil && (u.Outcome != nil || mayBeStored) {
+	switch {
+	case err == nil && (u.Outcome != nil || mayBeStored):
 		return false
-	}
-	if err == nil {
+	case err == nil:
 		err = u.discard(ctx, event, false)
+	case errors.Is(err, ErrUnknown) && u.Form == Completion: // it was aborted meanwhile, and its parts are gone
+		u.store.removeEnded(ctx, u.storage, recordKey(u.Owner, u.ID))
+		err = nil
 	}
 	if err != nil {
 		u.store.Log.Warn("removing a resumable upload", "error", err)

@@ -34,3 +34,27 @@ func TestCheckRefuses(t *testing.T) {
 		t.Errorf("%q", lines)
 	}
 }
+
+// TestAbortDuringCheck: nothing is left of an upload that is aborted while a check is asked about
+// its object.
+func TestAbortDuringCheck(t *testing.T) {
+	t.Parallel()
+	f := newFront(t, all...)
+	m := f.begin(t, docs, "a.txt")
+	m.mustSend(t, 1, randomBytes(10))
+	judge := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if _, err := m.AbortMultipartUpload(t.Context(), &awss3.AbortMultipartUploadInput{Bucket: &m.bucket, Key: &m.key, UploadId: &m.id}); err != nil {
+			t.Error(err)
+		}
+		w.WriteHeader(http.StatusInternalServerError)
+	}))
+	t.Cleanup(judge.Close)
+	f.reload(t, func(c *media.Config) {
+		c.FileAliases["docs"].Checks = map[string]*media.Check{"judge": {HTTP: judge.URL}}
+	})
+	for _, want := range []string{"SlowDown", "NoSuchUpload"} {
+		_, err := m.complete(t, m.parts...)
+		wantCode(t, "complete", err, want)
+		m.wantNothingLeft(t)
+	}
+}
