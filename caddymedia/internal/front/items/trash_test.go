@@ -32,8 +32,8 @@ func withTrash(t *testing.T) (s *site, id string) {
 	return s, rest[1]
 }
 
-// TestRestoreRefusedByCheck: an item that a check refuses is no fault of the service. The request is
-// not carried out again.
+// TestRestoreRefusedByCheck: an item that a check refuses is no fault of the service. The request
+// is not carried out again.
 func TestRestoreRefusedByCheck(t *testing.T) {
 	t.Parallel()
 	s, id := withTrash(t)

@@ -42,8 +42,8 @@ func TestAbortDuringCheck(t *testing.T) {
 	f := newFront(t, all...)
 	m := f.begin(t, docs, "a.txt")
 	m.mustSend(t, 1, randomBytes(10))
-	judge := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if _, err := m.AbortMultipartUpload(t.Context(), &awss3.AbortMultipartUploadInput{Bucket: &m.bucket, Key: &m.key, UploadId: &m.id}); err != nil {
+	judge := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := m.AbortMultipartUpload(r.Context(), &awss3.AbortMultipartUploadInput{Bucket: &m.bucket, Key: &m.key, UploadId: &m.id}); err != nil {
 			t.Error(err)
 		}
 		w.WriteHeader(http.StatusInternalServerError)
