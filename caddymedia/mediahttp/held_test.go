@@ -156,6 +156,7 @@ func TestHeld(t *testing.T) {
 				t.Errorf("stored is %q, of %v", text, itemsOf(t, s))
 			}
 			s.Do(t, http.MethodGet, heldPath+id, bearer, "").Want(t, 404, "")
+			s.TusSend(t, http.MethodDelete, resumablePath+"/"+id, "", "").Want(t, 204, "")
 			for range 2 {
 				if again := keep(t, s, "content", "", id).Want(t, 200, ""); again.Body != kept.Body {
 					t.Errorf("again: %s, want %s", again.Body, kept.Body)

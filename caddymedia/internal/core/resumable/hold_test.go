@@ -205,6 +205,30 @@ func TestKeepAtOnce(t *testing.T) {
 	})
 }
 
+// TestKeepOvertaken: a set that claims an upload after another one has kept and removed it is not
+// stored.
+func TestKeepOvertaken(t *testing.T) {
+	t.Parallel()
+	h := newHolding(t, "local")                             // that in memory does one thing at a time
+	a, b := h.held(t, "a.txt", ""), h.held(t, "b.txt", "b") // an empty one has no bytes that miss
+	var begun atomic.Bool
+	meanwhile := func(_, key string) error {
+		if strings.HasSuffix(key, a+"."+keptName) && begun.CompareAndSwap(false, true) {
+			if _, failures := keepOn(t, h.other, a); failures != nil {
+				t.Error(failures)
+			}
+		}
+		return nil
+	}
+	h.broken.Store(&meanwhile)
+	if _, failures := keepOn(t, h.Store, a, b); len(failures) != 1 || failures[0].Filename != a || failures[0].Reason != item.Conflict {
+		t.Errorf("%v", failures)
+	}
+	if stored := h.stored(t); !slices.Equal(stored, []string{""}) {
+		t.Errorf("stored are %q", stored)
+	}
+}
+
 // TestKeepRefused: what the checks refuse stays held, nothing is stored, and the others may be kept
 // without it.
 func TestKeepRefused(t *testing.T) {
