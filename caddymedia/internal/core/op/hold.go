@@ -117,7 +117,7 @@ func (p *Permit) hold(
 			c.Files = now.Ticket.MaxUnfinished()
 		}
 		if p.Attempt != nil {
-			c.Created, c.Same = p.Attempt.Began, fmt.Sprint(p.Attempt.ID, " ", i)
+			c.Began, c.Same = p.Attempt.Began, fmt.Sprint(p.Attempt.ID, " ", i)
 		}
 		held[i], err = store.HoldFile(ctx, running.UploadStorage(kind, alias), c, files[i], resumable.Rights{Issuer: running.Issuer(), Ticket: now.Ticket},
 			func() (func(), error) { return running.ReserveFile(p.Actor) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -333,4 +334,33 @@ func (h *holding) sweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// holdFile holds a file of the text "text" in a node, for the first attempt at a request that began
+// at a time.
+func (s *Store) holdFile(ctx context.Context, began time.Time, content io.ReadSeeker) (*Upload, error) {
+	rec := Record{Owner: owner, Account: site.APIKey, Kind: "file", Alias: item.DefaultAlias, Filename: "a.txt", Hold: time.Hour}
+	return s.HoldFile(ctx, s.Storages[0], Creation{Record: rec, Same: "request 0", Began: began}, upload.Checked{Content: content, Size: 4},
+		Rights{Issuer: s.Issuer}, func() (func(), error) { return func() {}, nil })
+}
+
+// TestHoldLate: an upload is held from its arrival on, however long ago the first attempt at its
+// request began. Another attempt finds it, also if the account may have no other one.
+func TestHoldLate(t *testing.T) {
+	t.Parallel()
+	eachHolding(t, func(t *testing.T, h *holding) {
+		began := h.Now().Add(-23 * time.Hour)
+		u, err := h.holdFile(t.Context(), began, strings.NewReader("text"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := h.FindHeld(t.Context(), owner, u.ID, "")
+		if err != nil || found.Expires().Sub(h.Now()) < 59*time.Minute {
+			t.Fatalf("%v, ends at %v, now %v", err, u.Expires(), h.Now())
+		}
+		h.other.MaxOpen = 1
+		if again, err := h.other.holdFile(t.Context(), began, strings.NewReader("text")); err != nil || again.ID != u.ID {
+			t.Errorf("again: %v", err)
+		}
+	})
 }

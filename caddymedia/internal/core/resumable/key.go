@@ -41,10 +41,10 @@ func newID(now time.Time, rec *Record, size int64, storage string) string {
 		sizeText(size) + tag(storage)
 }
 
-// sameID returns the ID of an upload that is the same for all attempts at a request, which same
-// identifies.
-func sameID(id, same string) string {
-	return id[:dayLength] + digest(same)[:randomLength] + id[ticketAt:]
+// sameID returns the ID of an upload that is the same for all attempts at a request, which same and
+// the time of the first one identify.
+func sameID(id string, began time.Time, same string) string {
+	return day(began) + digest(same)[:randomLength] + id[ticketAt:]
 }
 
 // heldMark begins the tag of the ticket in the ID of an upload that is held, or keeps such ones.

@@ -111,8 +111,10 @@ type Creation struct {
 	Limit int64
 	// Least is the least length of each part but the last.
 	Least int64
-	// Same, if set, identifies the upload with the time of its creation: one that exists is returned.
-	Same string
+	// Same, if set, identifies the upload with Began, when the first attempt at its request began: one
+	// that exists is returned.
+	Same  string
+	Began time.Time
 }
 
 // Create creates an upload on storage, one of [Store.Storages]. If it has parts, Create returns an
@@ -139,7 +141,7 @@ func (s *Store) Create(ctx context.Context, storage *storagedrivers.Storage, c C
 	} else if u.ID = newID(u.Created, &u.Record, size, storage.Name()); c.Form == Part {
 		u.ID = partID(c.Multipart, c.Number, u.ID)
 	} else if c.Same != "" {
-		u.ID = sameID(u.ID, c.Same)
+		u.ID = sameID(u.ID, c.Began, c.Same)
 	}
 	if c.Admit != nil {
 		if err := c.Admit(u.Length); err != nil {
@@ -269,8 +271,9 @@ func (s *Store) hasRoom(open *openCount, c *Creation, size int64) bool {
 }
 
 // countOpen counts the unfinished uploads of the owner of u, and those of its ticket and its
-// client, without the parts of u: they end with it. It may end at MaxOpen. It leaves out storages
-// that fail or are slow, except the given one. Storages with one location have the same uploads.
+// client, without u, which an earlier attempt may have created, and its parts: they end with it. It
+// may end at MaxOpen. It leaves out storages that fail or are slow, except the given one. Storages
+// with one location have the same uploads.
 func (s *Store) countOpen(ctx context.Context, storage *storagedrivers.Storage, u *Upload) (count openCount, err error) {
 	if u.Multipart != "" {
 		count.group = group(u.Multipart)
@@ -311,7 +314,7 @@ func (s *Store) countOn(ctx context.Context, storage *storagedrivers.Storage, u 
 			return fmt.Errorf("counting resumable uploads: %w", err)
 		}
 		for _, record := range page.Objects {
-			if id, ok := idOfRecord(record.Key); ok && !slices.Contains(u.Record.Parts, id) {
+			if id, ok := idOfRecord(record.Key); ok && id != u.ID && !slices.Contains(u.Record.Parts, id) {
 				count.add(id, u.ID)
 			}
 		}
