@@ -13,6 +13,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/core/upload"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/access"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/item"
+	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/guard"
 )
 
@@ -127,7 +128,7 @@ func (p *Permit) hold(
 		return held, nil
 	}
 	for _, u := range held {
-		if u != nil && u.Held != nil {
+		if u != nil && u.Held != nil && !storagedrivers.LeaseLost(ctx) { // or they may be those of another attempt
 			_ = running.TerminateUpload(context.WithoutCancel(ctx), u, p.Actor) // it is logged
 		}
 	}

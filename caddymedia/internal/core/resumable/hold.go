@@ -143,7 +143,8 @@ func (a *attempt) hold(ctx context.Context, files []upload.Checked) error {
 
 // HoldFile creates an upload of the bytes of a file that has passed the checks, and holds it. It is
 // counted on the ticket of the rights, if there is one. If the upload exists, because of
-// [Creation.Same], it is completed.
+// [Creation.Same], it is completed. After an error it is removed, unless another attempt may have
+// taken it over; see [storagedrivers.WithLease].
 func (s *Store) HoldFile(
 	ctx context.Context, storage *storagedrivers.Storage, c Creation, file upload.Checked, rights Rights, reserve func() (func(), error),
 ) (*Upload, error) {
@@ -152,7 +153,7 @@ func (s *Store) HoldFile(
 	if err != nil || u.Outcome != nil || u.Held != nil {
 		return u, err
 	}
-	if err = u.fill(ctx, file, rights, reserve); err != nil {
+	if err = u.fill(ctx, file, rights, reserve); err != nil && !storagedrivers.LeaseLost(ctx) {
 		if dropped := u.discard(context.WithoutCancel(ctx), Terminated, false); dropped != nil {
 			s.Log.Warn("removing a held upload", "storage", storage.Name(), "error", dropped)
 		}

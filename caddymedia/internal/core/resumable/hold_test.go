@@ -364,3 +364,39 @@ func TestHoldLate(t *testing.T) {
 		}
 	})
 }
+
+// slowFile is a file during whose first read something else happens.
+type slowFile struct {
+	*strings.Reader
+	meanwhile func()
+}
+
+func (f *slowFile) Read(p []byte) (int, error) {
+	if f.meanwhile != nil {
+		f.meanwhile()
+		f.meanwhile = nil
+	}
+	return f.Reader.Read(p)
+}
+
+// TestHoldLost: an attempt that has lost its lease does not remove what another attempt holds.
+func TestHoldLost(t *testing.T) {
+	t.Parallel()
+	eachHolding(t, func(t *testing.T, h *holding) {
+		began, isLost := h.Now(), false
+		ctx := storagedrivers.WithLease(t.Context(), func() bool { return isLost })
+		content := &slowFile{strings.NewReader("text"), func() {
+			isLost = true
+			if _, err := h.other.holdFile(t.Context(), began, strings.NewReader("text")); err != nil {
+				t.Error(err)
+			}
+		}}
+		u, err := h.holdFile(ctx, began, content)
+		if err == nil {
+			t.Error("two attempts hold a file")
+		}
+		if _, err := h.other.FindHeld(t.Context(), owner, u.ID, ""); err != nil {
+			t.Error(err)
+		}
+	})
+}
