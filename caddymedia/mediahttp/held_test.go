@@ -284,6 +284,14 @@ func TestHeldUsers(t *testing.T) {
 	if len(items) != 1 || items[0].Filename != "users/alice/new.txt" {
 		t.Errorf("kept are %+v", items)
 	}
+
+	s.Do(t, http.MethodPost, filePath+"?alias=one", multipart+asAlice, form(file("other.txt", "a"))).Want(t, 202, "")
+	record := s.Keys(t, "@uploads/open/")[0]
+	text, _ := s.Stored(t, record)
+	s.Put(t, record, strings.Replace(text, "users/alice", "people/alice", 1)) // of an earlier configuration
+	body = "action=keep&held=" + record[strings.LastIndexByte(record, '.')+1:]
+	s.Do(t, http.MethodPost, itemsPath+"file/one", urlencoded+asAlice, body).Refused(t, 403, "another folder", "")
+	s.Do(t, http.MethodPost, itemsPath+"file/one", urlencoded+asAlice, body+"&sub_folder=users/alice").Want(t, 200, "")
 }
 
 // TestHeldTicketFiles: all files of a ticket can be held at the same time, by forms and by tus.

@@ -1,7 +1,6 @@
 package op
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -168,8 +167,8 @@ func (p *Permit) KeepHeld(ctx context.Context, k Keeping) ([]upload.Item, item.F
 	rec.Alias, rec.SubFolder, rec.Filename, rec.Parts = k.Alias.Name, k.SubFolder, k.Filename, k.Held
 	kept, failures := store.Keep(ctx, rec, resumable.Finishing{
 		BaseURL: k.BaseURL,
-		Authorize: func(ctx context.Context, alias string, _ bool) (resumable.Rights, *item.Failure) {
-			return p.Rights(ctx, k.Alias.Kind, []access.Right{access.Upload}, alias, cmp.Or(k.SubFolder, p.Account.Folder))
+		Authorize: func(ctx context.Context, u *resumable.Upload, _ bool) (resumable.Rights, *item.Failure) {
+			return p.Rights(ctx, k.Alias.Kind, []access.Right{access.Upload}, u)
 		},
 	})
 	if failures != nil {

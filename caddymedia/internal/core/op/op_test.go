@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/core/op"
+	"github.com/caddymedia/media/caddymedia/internal/core/resumable"
 	"github.com/caddymedia/media/caddymedia/internal/core/service"
 	"github.com/caddymedia/media/caddymedia/internal/core/upload"
 	"github.com/caddymedia/media/caddymedia/internal/leaf/access"
@@ -193,7 +194,7 @@ var operations = []operation{
 		return err
 	}},
 	{"finish", access.Upload, true, true, func(ctx context.Context, b *bench, filename string) error {
-		rights, failure := b.Rights(ctx, item.File, []access.Right{access.Upload}, "one", strings.Trim(folderOf(filename), "/"))
+		rights, failure := b.Rights(ctx, item.File, []access.Right{access.Upload}, &resumable.Upload{Record: resumable.Record{Alias: "one", SubFolder: strings.Trim(folderOf(filename), "/")}})
 		if failure != nil {
 			return failure
 		}

@@ -207,13 +207,14 @@ func (p *Permit) charge(
 	return nil, failure
 }
 
-// Rights returns those with which the item of a resumable upload is stored in an alias, and in a
-// sub folder that the caller named when it began the upload. It is called right before.
+// Rights returns those with which the items of a resumable upload are stored in its alias, and in
+// the sub folders that the caller named when it began the upload. It is called right before.
 func (p *Permit) Rights(
-	ctx context.Context, kind item.Kind, rights []access.Right, alias, subFolder string,
+	ctx context.Context, kind item.Kind, rights []access.Right, u *resumable.Upload,
 ) (resumable.Rights, *item.Failure) {
-	now, running, release, failure := p.Again(ctx, kind, rights, alias)
-	if failure == nil && !now.Account.Covers(subFolder) {
+	now, running, release, failure := p.Again(ctx, kind, rights, u.Alias)
+	isOutside := func(folder string) bool { return !now.Account.Covers(folder) }
+	if failure == nil && slices.ContainsFunc(u.SubFolders(), isOutside) {
 		release()
 		failure = ErrOtherFolder
 	}

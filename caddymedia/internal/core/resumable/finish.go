@@ -23,10 +23,10 @@ type Finishing struct {
 	BaseURL string
 	// Ticket of the caller, on which a refused item counts; nil for none.
 	Ticket *access.Ticket
-	// Authorize is called with the alias right before the item is stored, because the caller may have
+	// Authorize is called with the upload right before the item is stored, because the caller may have
 	// lost its rights since it began the upload. A failure leaves the upload to a caller with rights.
 	// isRepeated reports that the item is counted already, and may be stored.
-	Authorize func(ctx context.Context, alias string, isRepeated bool) (Rights, *item.Failure)
+	Authorize func(ctx context.Context, u *Upload, isRepeated bool) (Rights, *item.Failure)
 	// Refusals are those that end the upload.
 	Refusals Refusals
 	// Matches and Permits are those of [upload.Upload], for an upload whose filename is exact.
@@ -199,8 +199,8 @@ func (a *attempt) storeItems(ctx context.Context) ([]upload.Item, item.Failures)
 }
 
 // authorize checks the rights of the caller, counts the item and keeps the attempt.
-func (a *attempt) authorize(ctx context.Context, c upload.Commitment) (settle func(upload.Outcome), failure *item.Failure) {
-	if a.rights, failure = a.how.Authorize(ctx, c.Alias, a.isRepeated); failure == nil {
+func (a *attempt) authorize(ctx context.Context, _ upload.Commitment) (settle func(upload.Outcome), failure *item.Failure) {
+	if a.rights, failure = a.how.Authorize(ctx, a.Upload, a.isRepeated); failure == nil {
 		failure = a.count(ctx)
 	}
 	if failure == nil {

@@ -386,7 +386,7 @@ func TestAuthorizeKeeps(t *testing.T) {
 			u.Ticket = hex.EncodeToString(mine.ID[:])
 		}
 		lease := u.leased(t)
-		a := &attempt{Upload: u, lease: lease, how: Finishing{Authorize: func(context.Context, string, bool) (Rights, *item.Failure) {
+		a := &attempt{Upload: u, lease: lease, how: Finishing{Authorize: func(context.Context, *Upload, bool) (Rights, *item.Failure) {
 			if c.refuses {
 				return Rights{}, &item.Failure{Reason: item.Forbidden}
 			}
@@ -475,7 +475,7 @@ func TestFinishForgotten(t *testing.T) {
 	each(t, func(t *testing.T, s *Store) {
 		alias := derivedtest.NewAlias(t, "default", s.Storages[0])
 		s.Uploader.Aliases = map[item.Kind]map[string]*item.Alias{item.File: {alias.Name: alias}}
-		how := Finishing{Authorize: func(context.Context, string, bool) (Rights, *item.Failure) {
+		how := Finishing{Authorize: func(context.Context, *Upload, bool) (Rights, *item.Failure) {
 			return Rights{Issuer: s.Issuer}, nil
 		}}
 		complete := func(rec Record) *Upload {

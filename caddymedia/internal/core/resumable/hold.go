@@ -1,6 +1,7 @@
 package resumable
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -135,7 +136,7 @@ func (u *Upload) outcomeKey(ctx context.Context) (string, error) {
 
 // hold is the [upload.Holder] of an upload whose file has passed the checks.
 func (a *attempt) hold(ctx context.Context, files []upload.Checked) error {
-	if _, failure := a.authorize(ctx, upload.Commitment{Alias: files[0].Alias, Items: 1}); failure != nil {
+	if _, failure := a.authorize(ctx, upload.Commitment{}); failure != nil {
 		return failure
 	}
 	return a.Upload.hold(ctx, files[0])
@@ -322,6 +323,18 @@ func (s *Store) keeping(ctx context.Context, rec Record, parts []*Upload) (*Uplo
 		u, err = s.Find(ctx, rec.Owner, u.ID)
 	}
 	return u, failuresOf(err)
+}
+
+// SubFolders returns the sub folders of the items of the upload, as submitted.
+func (u *Upload) SubFolders() []string {
+	if u.Form != Keep {
+		return []string{u.SubFolder}
+	}
+	folders := make([]string, len(u.parts))
+	for i, part := range u.parts {
+		folders[i] = cmp.Or(u.SubFolder, part.SubFolder)
+	}
+	return folders
 }
 
 // recordParts stores the outcomes of held uploads whose items are stored.

@@ -65,7 +65,7 @@ func newHolding(t *testing.T, driver string) *holding {
 
 // finishing are the rights of the tests.
 func (s *Store) finishing() Finishing {
-	return Finishing{Authorize: func(context.Context, string, bool) (Rights, *item.Failure) { return Rights{Issuer: s.Issuer}, nil }}
+	return Finishing{Authorize: func(context.Context, *Upload, bool) (Rights, *item.Failure) { return Rights{Issuer: s.Issuer}, nil }}
 }
 
 // held returns the ID of a held upload of a text.
@@ -258,7 +258,7 @@ func TestKeepLost(t *testing.T) {
 	eachHolding(t, func(t *testing.T, h *holding) {
 		a, b := h.held(t, "a.txt", "a"), h.held(t, "b.txt", "b")
 		how := h.finishing()
-		how.Authorize = func(ctx context.Context, _ string, _ bool) (Rights, *item.Failure) {
+		how.Authorize = func(ctx context.Context, _ *Upload, _ bool) (Rights, *item.Failure) {
 			ending, err := h.other.FindHeld(ctx, owner, b, "")
 			if err == nil {
 				err = ending.Terminate(ctx)

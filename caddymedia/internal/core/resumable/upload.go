@@ -347,10 +347,10 @@ func (u *Upload) source() upload.Source {
 	if u.Form != Keep {
 		return upload.Staged(u.file())
 	}
-	files := make([]upload.StagedFile, len(u.parts))
+	files, folders := make([]upload.StagedFile, len(u.parts)), u.SubFolders()
 	for i, part := range u.parts {
 		files[i] = part.file()
-		files[i].Name, files[i].SubFolder = cmp.Or(u.Filename, part.Filename), cmp.Or(u.SubFolder, part.SubFolder)
+		files[i].Name, files[i].SubFolder = cmp.Or(u.Filename, part.Filename), folders[i]
 	}
 	return upload.Staged(files...)
 }

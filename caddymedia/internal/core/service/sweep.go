@@ -171,7 +171,7 @@ func (s *Service) finishAlone(ctx context.Context, u *resumable.Upload) error {
 	defer release()
 	failures := u.Finish(ctx, resumable.Finishing{
 		Refusals: resumable.RecordNone,
-		Authorize: func(ctx context.Context, _ string, isRepeated bool) (resumable.Rights, *item.Failure) {
+		Authorize: func(ctx context.Context, _ *resumable.Upload, isRepeated bool) (resumable.Rights, *item.Failure) {
 			ticket, err := s.rightsAlone(ctx, u, isRepeated)
 			if err != nil {
 				return resumable.Rights{}, &item.Failure{Reason: item.Unauthorized, Message: "the account may not store the item any more", Err: err}

@@ -109,7 +109,7 @@ func TestFinishUpload(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				how := resumable.Finishing{BaseURL: "https://example.com", Authorize: func(context.Context, string, bool) (resumable.Rights, *item.Failure) {
+				how := resumable.Finishing{BaseURL: "https://example.com", Authorize: func(context.Context, *resumable.Upload, bool) (resumable.Rights, *item.Failure) {
 					return resumable.Rights{Issuer: s.issuer, Ticket: tickets[i]}, nil
 				}}
 				wg.Go(func() {

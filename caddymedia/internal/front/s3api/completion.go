@@ -153,8 +153,8 @@ func (q *request) finish(
 	}
 	failures := u.Finish(q.ctx, resumable.Finishing{
 		BaseURL: q.BaseURL(q.r), Refusals: resumable.RecordRefusals, Matches: req.Matches, Permits: req.Permits,
-		Authorize: func(ctx context.Context, alias string, _ bool) (resumable.Rights, *item.Failure) {
-			return q.permit.Rights(ctx, q.alias.Kind, mayWrite, alias, u.SubFolder)
+		Authorize: func(ctx context.Context, u *resumable.Upload, _ bool) (resumable.Rights, *item.Failure) {
+			return q.permit.Rights(ctx, q.alias.Kind, mayWrite, u)
 		},
 	})
 	switch {

@@ -244,8 +244,8 @@ func (q *request) terminate(ctx context.Context, u *resumable.Upload) error {
 func (q *request) finish(ctx context.Context, u *resumable.Upload, refusals resumable.Refusals) error {
 	failures := u.Finish(ctx, resumable.Finishing{
 		BaseURL: q.BaseURL, Ticket: q.Ticket, Refusals: refusals,
-		Authorize: func(ctx context.Context, alias string, _ bool) (resumable.Rights, *item.Failure) {
-			return q.Rights(ctx, q.Kind, nil, alias, u.SubFolder)
+		Authorize: func(ctx context.Context, u *resumable.Upload, _ bool) (resumable.Rights, *item.Failure) {
+			return q.Rights(ctx, q.Kind, nil, u)
 		},
 	})
 	switch {
