@@ -226,6 +226,7 @@ func (u *Upload) claim(ctx context.Context, by string) error {
 //     have the same one.
 //   - It claims each part, and only then are the items stored. If nothing is, the claims end.
 //   - The outcomes of the parts are stored, then its own, and only then are the parts removed.
+//   - The service finishes it without its client after a crash, like any other complete upload.
 func (s *Store) Keep(ctx context.Context, rec Record, f Finishing) (kept []*Upload, failures item.Failures) {
 	f.Refusals = RecordNone
 	for end := s.Now().Add(maxFinishWait); ; {

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/core/resumable"
@@ -158,7 +159,7 @@ func (f *finisher) sweep(ctx context.Context, storage *storagedrivers.Storage) e
 // refuses no item: only a request of the client does. It logs failures, and returns an error if the
 // storage is closed, or ErrRunning if another process finishes the upload.
 func (s *Service) finishAlone(ctx context.Context, u *resumable.Upload) error {
-	if s.resumable.Off || u.Form != resumable.Single && u.Form != resumable.Final || !u.Complete() {
+	if s.resumable.Off || u.Form != resumable.Single && u.Form != resumable.Final && u.Form != resumable.Keep || u.Held != nil || !u.Complete() {
 		return nil
 	}
 	if _, err := s.rightsAlone(ctx, u, true); err != nil { // only Finish knows whether it needs its ticket
@@ -198,7 +199,8 @@ func (s *Service) rightsAlone(ctx context.Context, u *resumable.Upload, isRepeat
 		return nil, nil //nolint:nilnil // it needs none
 	}
 	account, ok := s.accountOf(u.Account, u.User)
-	if !ok || !account.Allows(u.Alias) || !account.May(access.Upload) || !account.Covers(u.SubFolder) {
+	isOutside := func(folder string) bool { return !account.Covers(folder) }
+	if !ok || !account.Allows(u.Alias) || !account.May(access.Upload) || slices.ContainsFunc(u.SubFolders(), isOutside) {
 		return nil, access.ErrCredentials
 	}
 	if u.Ticket == "" || isRepeated {

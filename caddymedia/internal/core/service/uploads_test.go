@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -288,6 +289,65 @@ func TestFinishAlone(t *testing.T) {
 			}
 			if c.used >= 0 && s.used(t, ticket.ID) != c.used {
 				t.Errorf("%d are counted, want %d", s.used(t, ticket.ID), c.used)
+			}
+		})
+	}
+}
+
+// TestFinishKept: a service completes what a killed request to keep held uploads has left: the items
+// of all of them are stored, or the uploads may be kept by another request.
+func TestFinishKept(t *testing.T) {
+	t.Parallel()
+	for name, refuses := range map[string]bool{"stored": false, "refused": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			both := nodes(t, 2)
+			dead, s := both[0], both[1]
+			actor := item.Actor{Origin: item.OriginHTTP, Account: uploader}
+			rec := resumable.Record{
+				Owner: actor.Owner(), Origin: string(actor.Origin), Account: actor.Account, Kind: "file", Alias: "content", Length: 4, Hold: time.Hour,
+			}
+			how := resumable.Finishing{Authorize: func(context.Context, *resumable.Upload, bool) (resumable.Rights, *item.Failure) {
+				return resumable.Rights{Issuer: s.issuer}, nil
+			}}
+			keep := rec
+			keep.Hold = 0
+			for range 2 {
+				u := dead.begun(t, rec)
+				if failures := u.Finish(t.Context(), how); failures != nil {
+					t.Fatal(failures)
+				}
+				keep.Parts = append(keep.Parts, u.ID)
+			}
+			// The claims are there, and then the process is killed.
+			killed := how
+			killed.Authorize = func(context.Context, *resumable.Upload, bool) (resumable.Rights, *item.Failure) {
+				panic(http.ErrAbortHandler)
+			}
+			func() {
+				defer func() { _ = recover() }()
+				dead.Uploads().Keep(t.Context(), keep, killed)
+			}()
+			if refuses {
+				alias, _ := s.Alias(item.File, "content")
+				alias.MaxSize = 1
+			}
+			f := finisher{service: s, tried: map[string]retry{}}
+			if err := f.sweep(t.Context(), s.UploadStorage(item.File, "content")); err != nil {
+				t.Fatal(err)
+			}
+			stored := len(s.stored(t, "content"))
+			if want := map[bool]int{false: 2, true: 0}[refuses]; stored != want {
+				t.Errorf("%d items are stored, want %d", stored, want)
+			}
+			for _, id := range keep.Parts {
+				u, err := s.Uploads().Find(t.Context(), keep.Owner, id)
+				if err == nil && refuses {
+					err = u.Terminate(t.Context())
+				}
+				if err != nil || !refuses && u.Outcome == nil {
+					t.Errorf("%s: %v", id, err)
+				}
 			}
 		})
 	}
