@@ -367,6 +367,20 @@ func (u *Upload) letGo(ctx context.Context) {
 	_ = u.store.remove(ctx, u.storage, recordKey(u.Owner, u.ID))
 }
 
+// abandon removes an upload that cannot keep its parts any more. If it may have kept some, their
+// claims stay.
+func (u *Upload) abandon(ctx context.Context) {
+	lease, err := u.lease(ctx, func() {})
+	if err != nil {
+		return // another process may keep them
+	}
+	if lease.IsRepeated {
+		u.parts = nil
+	}
+	u.letGo(ctx)
+	_ = lease.Forget(ctx) // it has kept nothing
+}
+
 // FindHeld returns a held upload of an owner. The error is ErrUnknown if there is none, and for a
 // caller with a ticket if another one has made it.
 func (s *Store) FindHeld(ctx context.Context, owner, id, ticket string) (*Upload, error) {

@@ -68,10 +68,16 @@ func (s *Store) finishing() Finishing {
 	return Finishing{Authorize: func(context.Context, *Upload, bool) (Rights, *item.Failure) { return Rights{Issuer: s.Issuer}, nil }}
 }
 
-// held returns the ID of a held upload of a text.
+// held returns the ID of a held upload of a text, for an hour.
 func (h *holding) held(t *testing.T, name, text string) string {
 	t.Helper()
-	u := h.create(t, Record{Owner: owner, Kind: "file", Alias: item.DefaultAlias, Filename: name, Length: int64(len(text)), Hold: time.Hour})
+	return h.heldFor(t, time.Hour, name, text)
+}
+
+// heldFor is held for another time.
+func (h *holding) heldFor(t *testing.T, hold time.Duration, name, text string) string {
+	t.Helper()
+	u := h.create(t, Record{Owner: owner, Kind: "file", Alias: item.DefaultAlias, Filename: name, Length: int64(len(text)), Hold: hold})
 	u.add(t, 0, text)
 	if failures := u.Finish(t.Context(), h.finishing()); failures != nil || u.Held == nil {
 		t.Fatalf("held %+v, failures %v", u.Held, failures)
@@ -281,6 +287,29 @@ func TestKeepLost(t *testing.T) {
 		}
 		if _, failures := keepOn(t, h.Store, a); failures != nil || len(h.left(t)) > 0 {
 			t.Errorf("%v, left are %v", failures, h.left(t))
+		}
+	})
+}
+
+// TestKeepKilled: an upload that a killed request has claimed may be kept or ended after another one
+// of its set is over.
+func TestKeepKilled(t *testing.T) {
+	t.Parallel()
+	eachHolding(t, func(t *testing.T, h *holding) {
+		long, short := h.held(t, "long.txt", "long"), h.heldFor(t, time.Minute, "short.txt", "short")
+		how := h.finishing()
+		how.Authorize = func(context.Context, *Upload, bool) (Rights, *item.Failure) { panic(errCut) }
+		func() {
+			defer func() { _ = recover() }()
+			h.Keep(t.Context(), Record{Owner: owner, Account: site.APIKey, Kind: "file", Alias: item.DefaultAlias, Parts: []string{long, short}}, how)
+		}()
+		if _, failures := keepOn(t, h.other, long); len(failures) != 1 || failures[0].Reason != item.Conflict {
+			t.Errorf("before: %v", failures)
+		}
+		h.passed.Store(int64(2 * time.Minute))
+		h.sweep(t)
+		if _, failures := keepOn(t, h.other, long); failures != nil || !slices.Equal(h.stored(t), []string{"long"}) {
+			t.Errorf("%v, stored are %q", failures, h.stored(t))
 		}
 	})
 }

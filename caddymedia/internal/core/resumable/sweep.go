@@ -138,7 +138,8 @@ func (s *Store) removeExpired(ctx context.Context, storage *storagedrivers.Stora
 }
 
 // removeEnded removes the record of a final upload that misses a part: its removal was interrupted,
-// or the part was terminated. If it was finished, removeEnded removes its other parts too.
+// or the part was terminated. If it was finished, removeEnded removes its other parts too. Held
+// uploads that it has not kept may be kept by another one.
 func (s *Store) removeEnded(ctx context.Context, storage *storagedrivers.Storage, key string) {
 	u := &Upload{store: s, storage: storage}
 	u.ID, _ = idOfRecord(key)
@@ -153,9 +154,17 @@ func (s *Store) removeEnded(ctx context.Context, storage *storagedrivers.Storage
 	}
 	var parts []*Upload
 	for _, id := range u.Record.Parts {
-		if part, findErr := s.Find(ctx, u.Owner, id); err == nil && findErr == nil {
+		if err != nil && u.Form != Keep {
+			break // they stay as they are
+		}
+		if part, findErr := s.Find(ctx, u.Owner, id); findErr == nil {
 			parts = append(parts, part)
 		}
+	}
+	if err != nil && u.Form == Keep {
+		u.parts = parts
+		u.abandon(ctx)
+		return
 	}
 	u.removeFinished(ctx, parts, ended.Outcome)
 }
