@@ -263,6 +263,24 @@ func TestHeldRepeated(t *testing.T) {
 	}
 }
 
+// TestHeldTooMany: a request that can hold some of its files only holds none.
+func TestHeldTooMany(t *testing.T) {
+	t.Parallel()
+	s := newSiteWith(t, media.Limits{}, func(c *media.Config) { c.Resumable.MaxOpen = 1 })
+	files := make([]part, 10) // more than are held at the same time
+	for i := range files {
+		files[i] = file("a.txt", "a")
+	}
+	header := "Authorization: Bearer " + s.Ticket(t, "kind=file&hold=600&max_files=20") + "\n"
+	for _, credential := range []string{bearer, header} {
+		s.Do(t, http.MethodPost, filePath+"?hold=600", multipart+credential+"Idempotency-Key: k\n", form(files...)).Want(t, 429, "Retry-After: 60")
+		if left := unfinished(t, s); len(left) > 0 {
+			t.Errorf("left are %v", left)
+		}
+	}
+	s.Do(t, http.MethodPost, filePath, multipart+header, form(files[0])).Want(t, 202, "")
+}
+
 // TestHeldUsers: the account of users of another login may hold what they upload. Each user keeps
 // his own.
 func TestHeldUsers(t *testing.T) {

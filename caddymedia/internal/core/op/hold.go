@@ -128,7 +128,7 @@ func (p *Permit) hold(
 	}
 	for _, u := range held {
 		if u != nil && u.Held != nil && !storagedrivers.LeaseLost(ctx) { // or they may be those of another attempt
-			_ = running.TerminateUpload(context.WithoutCancel(ctx), u, p.Actor) // it is logged
+			u.Drop(ctx, nil) // without a claim: a repetition of the request may hold it again
 		}
 	}
 	if errors.Is(err, resumable.ErrTooMany) {

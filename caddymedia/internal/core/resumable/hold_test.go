@@ -394,6 +394,42 @@ func TestHoldLate(t *testing.T) {
 	})
 }
 
+// TestHoldDropped: a failed request removes what it has held. Whatever remains of that, what a
+// repetition holds may be kept.
+func TestHoldDropped(t *testing.T) {
+	t.Parallel()
+	for name := range derivedtest.Drivers {
+		for n := range 6 {
+			h := newHolding(t, name)
+			began := h.Now()
+			u, err := h.holdFile(t.Context(), began, strings.NewReader("text"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var calls atomic.Int64
+			cut := func(op, _ string) error {
+				if (op == "delete" || op == "put") && calls.Add(1) > int64(n) {
+					return errCut
+				}
+				return nil
+			}
+			h.broken.Store(&cut)
+			u.Drop(t.Context(), nil)
+			h.broken.Store(nil)
+			u, err = h.other.holdFile(t.Context(), began, strings.NewReader("text"))
+			if errors.Is(err, ErrOffset) {
+				continue // until a sweep has removed the bytes without a record
+			}
+			if err != nil {
+				t.Fatalf("after %d changes: %v", n, err)
+			}
+			if _, failures := keepOn(t, h.other, u.ID); failures != nil {
+				t.Errorf("after %d changes: %v", n, failures)
+			}
+		}
+	}
+}
+
 // slowFile is a file during whose first read something else happens.
 type slowFile struct {
 	*strings.Reader
