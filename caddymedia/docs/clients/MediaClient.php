@@ -43,7 +43,7 @@ final class MediaClient
      * @param array $files a field of a form such as $_FILES['photos'], or paths; a key that is a text is the name
      *     under which the path is sent: ['photo.jpg' => '/tmp/a8f3']
      * @param array{alias?: string, sub_folder?: string, url?: string, hold?: int} $fields url is the
-     *     address of one more image; with hold, seconds, each upload waits for keep: the result is that of held
+     *     address of one more image; hold, in seconds, lets uploads wait for keep, and returns what held does
      * @return array<array{full_path: string, filename: string, webp?: string, renditions?: array,
      *     width?: int, height?: int, srcset?: string}> in the same order
      */
@@ -138,7 +138,7 @@ final class MediaClient
     /**
      * Stores held uploads as items: all of them, or none. Repeating it returns the same items.
      *
-     * @param array $ids up to 200 of a form; what is no text or empty, as for a refused file, is left out
+     * @param array $ids up to 200 of a form; what is empty, as of a refused file, is left out
      * @return array<array{full_path: string, filename: string, webp?: string, renditions?: array,
      *     width?: int, height?: int, srcset?: string}> in the same order
      */

@@ -24,7 +24,8 @@ class Post extends Model
     }
 
     /**
-     * Adds images that the form has uploaded, and saves the post: all of them, or none with a MediaRefusal.
+     * Adds images that the form has uploaded, and saves the post. It is all of them, or none with a
+     * MediaRefusal.
      *
      * @param string[] $ids
      */

@@ -165,7 +165,7 @@ export async function keep(kind, alias, ids, fields = {}) {
 
 const heldPath = (kind, id) => `/api/upload/${encoded(kind, 'held', id)}`;
 
-/** Describes a held upload: {held, name, size, content_type, expires_at}, and facts if the alias has them. */
+/** Describes a held upload: {held, name, size, content_type, expires_at}, and facts if there are some. */
 export const getHeld = async (kind, id) => (await call('GET', heldPath(kind, id))).result[0];
 
 /** Ends a held upload. */

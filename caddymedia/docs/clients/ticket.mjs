@@ -21,7 +21,7 @@ createServer(async (request, response) => {
 		const form = new URLSearchParams(await text(request));
 		const kind = form.get('kind') === 'file' ? 'file' : 'image';
 		const max_files = Math.min(Math.max(1, Number.parseInt(form.get('max_files') ?? 10, 10) || 1), 1000);
-		// Remove the choice if you have no editor. A page may remove its files while its ticket is valid.
+		// Remove the choice if you have no editor. The ticket can remove its files while it is valid.
 		const waits = form.has('editor') ? {} : { hold: 2 * 3600, expires_in: 2 * 3600 };
 		answer(200, await getTicket({ kind, alias: 'content', max_files, max_size: 2 * 1024 ** 3, ...waits }));
 	} catch (error) {

@@ -25,7 +25,7 @@ if ($_SERVER['REQUEST_METHOD'] !== 'POST') {
 } else {
     $kind = ($_POST['kind'] ?? '') === 'file' ? 'file' : 'image';
     $maxFiles = min(max(1, (int) ($_POST['max_files'] ?? 10)), 1000);
-    // Remove the choice if you have no editor. A page may remove its files while its ticket is valid.
+    // Remove the choice if you have no editor. The ticket can remove its files while it is valid.
     $waits = isset($_POST['editor']) ? [] : ['hold' => 2 * 3600, 'expires_in' => 2 * 3600];
     try {
         answer(200, MediaClient::fromEnvironment()->ticket([

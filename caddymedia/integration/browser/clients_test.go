@@ -227,9 +227,9 @@ func TestClientUppy(t *testing.T) {
 			},
 		},
 	})
-	var want []string
-	for n := range 12 {
-		want = append(want, fmt.Sprintf("photo-%d.jpg", n))
+	want := make([]string, 12)
+	for n := range want {
+		want[n] = fmt.Sprintf("photo-%d.jpg", n)
 	}
 	wantItems(t, s.Root, want...)
 }

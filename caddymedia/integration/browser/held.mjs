@@ -1,4 +1,4 @@
-// Uploads photos on a documented page, and saves its form. Some photos are removed, or their page is left.
+// Uploads photos on a documented page, and saves its form. A photo is removed, and a page is left.
 import { assert, facts, open, run, shot } from './lib.mjs';
 
 const { page: name, photos, bad } = facts.more;

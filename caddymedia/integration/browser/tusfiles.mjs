@@ -51,7 +51,7 @@ export function continued(requests, created = 1) {
 	assert.ok(requests.some(({ method, offset }) => method === 'PATCH' && offset > 0), JSON.stringify(requests));
 }
 
-/** Waits until files are uploaded, saves the form as it is, and asserts that the items are the files. */
+/** Waits until files are uploaded, saves their form, and asserts that the items are the files. */
 export async function stored(page, names, timeout = 30_000) {
 	for (const name of [names].flat()) await page.getByText(`${name} is uploaded.`).waitFor({ timeout });
 	const form = await page.locator('form').evaluate((form) => {

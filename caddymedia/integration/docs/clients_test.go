@@ -48,7 +48,8 @@ type clientExample struct {
 func TestDocsClients(t *testing.T) {
 	t.Parallel()
 	scripts, err := filepath.Glob(filepath.Join(clientFolder(t), "*"))
-	// and five pages and a module, four servers, two clients, six programs for items and four that sign
+	// and five pages and a module, four servers, two clients, six programs for items and four that
+	// sign
 	if err != nil || len(scripts) != len(clientExamples)+22 {
 		t.Fatalf("clients are %v, %v", scripts, err)
 	}

@@ -30,9 +30,9 @@ func held(t *testing.T, s *site.Site, kind string, header http.Header, parts ...
 	if err := json.Unmarshal([]byte(r.Body), &answer); err != nil || r.Status != http.StatusAccepted || len(answer.Result) == 0 {
 		t.Fatalf("a held upload: %v", r)
 	}
-	var ids []string
-	for _, element := range answer.Result {
-		ids = append(ids, element.Held)
+	ids := make([]string, len(answer.Result))
+	for i, element := range answer.Result {
+		ids[i] = element.Held
 	}
 	return ids
 }

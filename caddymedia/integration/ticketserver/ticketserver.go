@@ -1,5 +1,5 @@
-// Package ticketserver runs the documented programs that exchange a token for tickets, and those that
-// save the form of a page.
+// Package ticketserver runs the documented programs that exchange a token for tickets, and those
+// that save the form of a page.
 package ticketserver
 
 import (
