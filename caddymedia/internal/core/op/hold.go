@@ -1,10 +1,10 @@
 package op
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -38,16 +38,17 @@ func (p *Permit) HoldOf(sent ...string) (hold time.Duration, failure *item.Failu
 	if p.Ticket != nil {
 		forced = p.Ticket.Hold
 	}
-	sent = slices.DeleteFunc(slices.Clone(sent), func(value string) bool { return value == "" })
-	switch len(sent) {
-	case 0:
-		hold = forced
-	case 1:
-		if hold, failure = SecondsOfHold(sent[0]); failure != nil {
+	value := ""
+	for _, one := range sent {
+		if value != "" && one != "" {
+			return 0, item.Failf(item.BadRequest, "hold is sent twice")
+		}
+		value = cmp.Or(value, one)
+	}
+	if hold = forced; value != "" {
+		if hold, failure = SecondsOfHold(value); failure != nil {
 			return 0, failure
 		}
-	default:
-		return 0, item.Failf(item.BadRequest, "hold is sent twice")
 	}
 	switch {
 	case hold != forced && (p.Ticket != nil || forced > 0):

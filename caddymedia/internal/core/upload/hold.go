@@ -32,19 +32,20 @@ type Checked struct {
 	Facts *derived.Facts
 }
 
-// holder returns what takes the files of the request, as far as its form is received.
-func (b *batch) holder() (Holder, error) {
+// setHold sets what takes the files of the request, as far as its form is received.
+func (b *batch) setHold() error {
 	if b.form.Hold == nil {
-		return nil, nil //nolint:nilnil // they are stored
+		return nil // they are stored
 	}
 	hold, failure := b.form.Hold(b.fields["hold"])
 	switch {
 	case failure != nil:
-		return nil, failure
+		return failure
 	case hold != nil && (b.req.Purge || b.condition != nil):
-		return nil, item.Failf(item.BadRequest, "purge and conditions are for items that are stored at once: leave them out, or hold")
+		return item.Failf(item.BadRequest, "purge and conditions are for items that are stored at once: leave them out, or hold")
 	}
-	return hold, nil
+	b.hold = hold
+	return nil
 }
 
 // checked returns the files of the request.

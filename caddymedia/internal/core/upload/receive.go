@@ -170,8 +170,7 @@ func (b *batch) addField(f *form, p *part) error {
 		_, err = b.findAlias(value)
 		return err
 	case p.name == "hold":
-		_, err = b.holder()
-		return err
+		return b.setHold()
 	}
 	return b.req.Forced.checkSubFolder(value)
 }

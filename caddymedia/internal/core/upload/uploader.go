@@ -76,12 +76,9 @@ func (b *batch) run(ctx context.Context, src Source) (items []Item, failures ite
 
 // store stores the files of src.
 func (b *batch) store(ctx context.Context, src Source) error {
-	hold, err := b.holder()
-	if b.hold = hold; err == nil {
-		err = b.receive(ctx, src)
-	}
+	err := b.setHold()
 	if err == nil {
-		b.hold, err = b.holder()
+		err = b.receive(ctx, src)
 	}
 	if err == nil {
 		err = b.check(ctx)
