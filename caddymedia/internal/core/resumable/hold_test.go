@@ -123,8 +123,8 @@ func (h *holding) left(t *testing.T) []string {
 	})
 }
 
-// TestKeepCut: after each operation of the storage, those that follow may fail. Another node that is
-// asked again stores all items once, and leaves nothing.
+// TestKeepCut: after each operation of the storage, those that follow may fail. Another node that
+// is asked again stores all items once, and leaves nothing.
 func TestKeepCut(t *testing.T) {
 	t.Parallel()
 	for name := range derivedtest.Drivers {
@@ -219,13 +219,13 @@ func TestKeepOvertaken(t *testing.T) {
 	h := newHolding(t, "local")                             // that in memory does one thing at a time
 	a, b := h.held(t, "a.txt", ""), h.held(t, "b.txt", "b") // an empty one has no bytes that miss
 	var begun atomic.Bool
-	meanwhile := func(_, key string) error {
+	meanwhile := func(_, key string) (err error) {
 		if strings.HasSuffix(key, a+"."+keptName) && begun.CompareAndSwap(false, true) {
 			if _, failures := keepOn(t, h.other, a); failures != nil {
-				t.Error(failures)
+				err = failures
 			}
 		}
-		return nil
+		return err
 	}
 	h.broken.Store(&meanwhile)
 	if _, failures := keepOn(t, h.Store, a, b); len(failures) != 1 || failures[0].Filename != a || failures[0].Reason != item.Conflict {
@@ -291,8 +291,8 @@ func TestKeepLost(t *testing.T) {
 	})
 }
 
-// TestKeepKilled: an upload that a killed request has claimed may be kept or ended after another one
-// of its set is over.
+// TestKeepKilled: an upload that a killed request has claimed may be kept or ended after another
+// one of its set is over.
 func TestKeepKilled(t *testing.T) {
 	t.Parallel()
 	eachHolding(t, func(t *testing.T, h *holding) {

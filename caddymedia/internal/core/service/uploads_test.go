@@ -294,8 +294,8 @@ func TestFinishAlone(t *testing.T) {
 	}
 }
 
-// TestFinishKept: a service completes what a killed request to keep held uploads has left: the items
-// of all of them are stored, or the uploads may be kept by another request.
+// TestFinishKept: a service completes what a killed request to keep held uploads has left: the
+// items of all of them are stored, or the uploads may be kept by another request.
 func TestFinishKept(t *testing.T) {
 	t.Parallel()
 	for name, refuses := range map[string]bool{"stored": false, "refused": true} {
