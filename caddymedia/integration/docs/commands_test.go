@@ -19,7 +19,7 @@ import (
 // firstUpload are the pages whose commands use the variables of one session, in the order of a
 // reader.
 var firstUpload = []string{
-	pages.Top, "http-login.md", "http-uploads.md", "http-retries.md", "http-items.md", "http-serving.md", "commands.md",
+	pages.Top, "http-login.md", "http-uploads.md", "held.md", "http-retries.md", "http-items.md", "http-serving.md", "commands.md",
 }
 
 // TestDocsFirstUpload runs the commands of the README and of the pages about HTTP and commands that
@@ -53,7 +53,7 @@ func TestDocsFirstUpload(t *testing.T) {
 	out := run(t, folder, strings.ReplaceAll(script, "http://localhost:8080", s.URL))
 	for _, want := range []string{
 		`"token":"`, `/photo.jpg","webp":"`, `/muj-vylet-1.jpg","webp":"`, `/reports/2026/report.pdf"`, `/content/summer/photo.jpg.webp"`,
-		`/content/users/17/avatar.jpg"`, `"filename":"summer/photo-`, `"folders":[]`, `{"success":true,"trash":"`, `{"filename":"summer/b.jpg","deleted":false,`, `"result":[],"deleted":0,`,
+		`/content/users/17/avatar.jpg"`, `"filename":"summer/photo-`, `"folders":[]`, `{"success":true,"trash":"`, `"result":[{"held":"`, `{"filename":"summer/b.jpg","deleted":false,`, `"result":[],"deleted":0,`,
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %s in the answers\n%s", want, out)
