@@ -69,6 +69,9 @@ func requestHeld(t *testing.T) {
 				s.Driver.Fail = nil
 			}
 		}
+		s.Failing(fs.ErrPermission, "open", resumable.Folder+"/data/"+ids[0][5:6]+"/"+ids[0]+".bytes")
+		s.Do(t, http.MethodGet, held+"?content=1", bearer, "").Want(t, 502, "Content-Disposition")
+		s.Driver.Fail = nil
 		s.Do(t, http.MethodGet, held, bearer, "").Want(t, 200, "")
 		claim := fmt.Sprintf("%s/data/%s/%s.kept", resumable.Folder, ids[1][5:6], ids[1])
 		s.Put(t, claim, `"another"`)

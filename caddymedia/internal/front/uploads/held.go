@@ -92,9 +92,27 @@ func (h *heldRequest) content(ctx context.Context, u *resumable.Upload) *caller.
 	if h.r.Method == http.MethodHead {
 		return nil
 	}
-	if err := u.CopyTo(ctx, h.w); err != nil {
+	sent := &sending{ResponseWriter: h.w}
+	err := u.CopyTo(ctx, sent)
+	switch {
+	case err == nil:
+		return nil
+	case sent.hasBegun:
 		h.gate.Log.Warn("sending a held upload", "storage", u.Storage().Name(), "error", err)
 		panic(http.ErrAbortHandler) // the client must not take a part for the whole
 	}
-	return nil
+	header.Del("Content-Disposition")
+	return caller.Refused(item.OperationFailure("read the held upload", err))
+}
+
+// sending is a response that may still be another one until its first byte is sent.
+type sending struct {
+	http.ResponseWriter
+	hasBegun bool
+}
+
+// Write implements [http.ResponseWriter].
+func (s *sending) Write(p []byte) (int, error) {
+	s.hasBegun = true
+	return s.ResponseWriter.Write(p)
 }
