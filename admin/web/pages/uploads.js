@@ -81,7 +81,7 @@ export async function uploads({ signal, reload }) {
 				h('button', { type: 'button', onclick: () => reload() }, icon('refresh'), 'Refresh')),
 			h('p', { class: 'lead' },
 				'Resumable uploads that are not finished, and held ones that wait for their form. '
-				+ 'Each ends by itself some time after its last byte.'),
+					+ 'Each ends by itself some time after its last byte.'),
 			problems,
 			first.on
 				? count === 0 && !next
