@@ -262,10 +262,7 @@ func (a *ImageAlias) Check() error {
 	if a.Negotiate && a.WebP == nil {
 		return errors.New("negotiate needs webp")
 	}
-	if err := a.checkRenditions(); err != nil {
-		return err
-	}
-	return a.Private.checkPublic(a.Renditions)
+	return a.checkRenditions()
 }
 
 // Check implements options.Checker.

@@ -40,12 +40,12 @@ func (p *Private) Check() error {
 }
 
 // checkPublic returns an error unless all public renditions exist.
-func (p *Private) checkPublic(renditions map[string]*Rendition) error {
+func (p *Private) checkPublic(renditions map[string]Rendition) error {
 	if p == nil {
 		return nil
 	}
 	for _, name := range p.Public {
-		if renditions[name] == nil {
+		if _, ok := renditions[name]; !ok {
 			return fmt.Errorf("private.public: there is no rendition %q", name)
 		}
 	}

@@ -1,10 +1,12 @@
 package media
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/leaf/imaging"
@@ -21,6 +23,11 @@ type Rendition struct {
 
 	// The height of the box in pixels, at most 16383. Default: follows from the width.
 	Height int `json:"height,omitempty" example:"240"`
+
+	// Widths in pixels, in place of `width` and `height`. Each makes a rendition whose name is this
+	// one's and the width: `w320` and `w640` for a rendition `w`. The other options are those of all.
+	// Default: none.
+	Widths []string `json:"widths,omitempty" example:"320"`
 
 	// How the image is fitted into the box. `contain` shows the whole image inside the box. `cover`
 	// fills the box, if both sides are set, and crops the image at its centre. Default: `contain`.
@@ -51,35 +58,78 @@ func (r *Rendition) Check() error {
 	switch {
 	case max(r.Width, r.Height) > webp.MaxSide:
 		return fmt.Errorf("width and height are from 1 to %d", webp.MaxSide)
-	case r.Width == 0 && r.Height == 0:
+	case len(r.Widths) > 0 && r.Width+r.Height > 0:
+		return errors.New("widths take the place of width and height")
+	case len(r.Widths) > 0 && r.Fit == fitCover:
+		return errors.New("fit: cover needs a width and a height, not widths")
+	case len(r.Widths) == 0 && r.Width == 0 && r.Height == 0:
 		return errors.New("width or height is missing")
 	}
+	for i, width := range r.Widths {
+		n, err := strconv.ParseUint(width, 10, 32)
+		switch {
+		case err != nil || n < 1 || n > webp.MaxSide || strconv.FormatUint(n, 10) != width:
+			return fmt.Errorf("widths: they are numbers from 1 to %d, not %q", webp.MaxSide, width)
+		case slices.Contains(r.Widths[:i], width):
+			return fmt.Errorf("widths: %s is there twice", width)
+		}
+	}
 	return checkQuality(r.Quality)
+}
+
+// sizes returns the renditions of an alias by their names: one for each of several widths. Some may
+// not be checked yet. The error names one that two options make.
+func (a *ImageAlias) sizes() (map[string]Rendition, error) {
+	all := map[string]Rendition{}
+	for _, name := range slices.Sorted(maps.Keys(a.Renditions)) {
+		r := cmp.Or(a.Renditions[name], new(Rendition)) // null, which is refused
+		made := map[string]Rendition{}
+		for _, width := range r.Widths {
+			one := *r
+			one.Widths = nil
+			one.Width, _ = strconv.Atoi(width) // it is checked
+			made[name+width] = one
+		}
+		if len(r.Widths) == 0 {
+			made[name] = *r
+		}
+		for _, one := range slices.Sorted(maps.Keys(made)) {
+			if _, twice := all[one]; twice {
+				return nil, fmt.Errorf("renditions.%s: there is another rendition %q", name, one)
+			}
+			all[one] = made[one]
+		}
+	}
+	return all, nil
 }
 
 // maxRenditions is the most renditions of an alias.
 const maxRenditions = 16
 
 func (a *ImageAlias) checkRenditions() error {
-	switch count := len(a.Renditions); {
+	sizes, err := a.sizes()
+	switch count := len(sizes); {
+	case err != nil:
+		return err
 	case count > maxRenditions:
 		return fmt.Errorf("renditions are at most %d in an alias, not %d", maxRenditions, count)
 	case count > 0 && a.Prefix == "/":
 		return errors.New("renditions need a prefix other than /, because they are stored outside of it")
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.Renditions)) {
+	for _, name := range slices.Concat(slices.Sorted(maps.Keys(a.Renditions)), slices.Sorted(maps.Keys(sizes))) {
 		if err := Names.Check(name); err != nil {
 			return fmt.Errorf("renditions.%s: rendition %q: %w", name, name, err)
 		}
 	}
-	return nil
+	return a.Private.checkPublic(sizes)
 }
 
 // renditions returns the renditions sorted by name.
 func (a *ImageAlias) renditions() []item.Rendition {
-	all := make([]item.Rendition, 0, len(a.Renditions))
-	for _, name := range slices.Sorted(maps.Keys(a.Renditions)) {
-		r := a.Renditions[name]
+	sizes, _ := a.sizes() // they are checked
+	all := make([]item.Rendition, 0, len(sizes))
+	for _, name := range slices.Sorted(maps.Keys(sizes)) {
+		r := sizes[name]
 		all = append(all, item.Rendition{
 			Name: name, Box: scale.Box{Width: r.Width, Height: r.Height, Cover: r.Fit == fitCover},
 			Format: renditionFormats[r.Format], Quality: r.Quality, Eager: r.Eager,

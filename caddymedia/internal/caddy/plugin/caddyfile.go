@@ -333,8 +333,9 @@ func parseRendition(d *caddyfile.Dispenser, alias *media.ImageAlias) error {
 		if err := setSize(r, args[1]); err != nil {
 			return d.WrapErr(err)
 		}
-		delete(readers, "width")
-		delete(readers, "height")
+		for _, other := range []string{"width", "height", "widths"} {
+			delete(readers, other)
+		}
 	}
 	if len(args) > 2 {
 		if r.Fit = args[2]; r.Fit != "contain" && r.Fit != "cover" {
