@@ -258,7 +258,7 @@ func TestImageSrcset(t *testing.T) {
 	t.Parallel()
 	config := configOf(t)
 	config.ImageAliases["content"].Renditions = map[string]*Rendition{
-		"small": {Width: 20}, "other": {Width: 20}, "wide": {Width: 200}, "large": {Width: 60},
+		"small": {Width: 20}, "other": {Width: 20}, "w": {Widths: []string{"60", "200"}},
 		"tall": {Height: 10}, "square": {Width: 50, Height: 50, Fit: "cover"}, "half": {Width: 50, Height: 20, Fit: "cover"},
 	}
 	s := start(t, config)
@@ -277,7 +277,7 @@ func TestImageSrcset(t *testing.T) {
 		}
 	}
 	const photoSet = "/static/img/content@other/a%20b%2Cc.jpg 20w, /static/img/content@half/a%20b%2Cc.jpg 50w, " +
-		"/static/img/content@large/a%20b%2Cc.jpg 60w, /static/img/content/a%20b%2Cc.jpg 100w"
+		"/static/img/content@w60/a%20b%2Cc.jpg 60w, /static/img/content/a%20b%2Cc.jpg 100w"
 	for filename, want := range map[string]string{
 		"a b,c.jpg": photoSet, // without the square, which has another shape
 		"a.svg":     "/static/img/content/a.svg",
