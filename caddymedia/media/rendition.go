@@ -82,22 +82,19 @@ func (r *Rendition) Check() error {
 func (a *ImageAlias) sizes() (map[string]Rendition, error) {
 	all := map[string]Rendition{}
 	for _, name := range slices.Sorted(maps.Keys(a.Renditions)) {
-		r := cmp.Or(a.Renditions[name], new(Rendition)) // null, which is refused
-		made := map[string]Rendition{}
-		for _, width := range r.Widths {
-			one := *r
-			one.Widths = nil
-			one.Width, _ = strconv.Atoi(width) // it is checked
-			made[name+width] = one
+		r := *cmp.Or(a.Renditions[name], new(Rendition)) // null, which is refused
+		widths := r.Widths
+		if r.Widths = nil; len(widths) == 0 {
+			widths = []string{""} // its own
 		}
-		if len(r.Widths) == 0 {
-			made[name] = *r
-		}
-		for _, one := range slices.Sorted(maps.Keys(made)) {
-			if _, twice := all[one]; twice {
-				return nil, fmt.Errorf("renditions.%s: there is another rendition %q", name, one)
+		for _, width := range widths {
+			if width != "" {
+				r.Width, _ = strconv.Atoi(width) // it is checked
 			}
-			all[one] = made[one]
+			if _, twice := all[name+width]; twice {
+				return nil, fmt.Errorf("renditions.%s: there is another rendition %q", name, name+width)
+			}
+			all[name+width] = r
 		}
 	}
 	return all, nil

@@ -123,7 +123,7 @@ func (h *Handler) ticketOf(running *service.Service, account access.Account, for
 		if ticket.Hold, failure = op.SecondsOfHold(sent); failure != nil {
 			fields.Fail(failure.Message)
 		} else if running.Uploads() == nil {
-			fields.Fail("nothing can be held: resumable uploads are off")
+			fields.Fail(op.ErrNoUploads.Message)
 		}
 	}
 	seconds := fields.Number("expires_in", int64(defaultTicketLifetime/time.Second), int64(maxTicketLifetime/time.Second))

@@ -28,8 +28,8 @@ func (p *Permit) NewRecord(kind item.Kind) resumable.Record {
 	return rec
 }
 
-// errNoUploads is the failure of a request about held uploads where resumable ones are off.
-var errNoUploads = item.Failf(item.BadRequest, "nothing can be held: resumable uploads are off")
+// ErrNoUploads is the failure of a request about held uploads where resumable ones are off.
+var ErrNoUploads = item.Failf(item.BadRequest, "nothing can be held: resumable uploads are off")
 
 // HoldOf returns for how long the files of a request are held, given the values that it has sent; 0
 // if they are stored at once. A ticket, or the account of users, may force it.
@@ -54,7 +54,7 @@ func (p *Permit) HoldOf(sent ...string) (hold time.Duration, failure *item.Failu
 	case hold != forced && (p.Ticket != nil || forced > 0):
 		return 0, item.Failf(item.BadRequest, "the ticket or the account has another hold: leave out hold")
 	case hold > 0 && p.Service.Uploads() == nil:
-		return 0, errNoUploads
+		return 0, ErrNoUploads
 	}
 	return hold, nil
 }
@@ -105,7 +105,7 @@ func (p *Permit) hold(
 	defer release()
 	store := running.Uploads()
 	if store == nil {
-		return nil, errNoUploads
+		return nil, ErrNoUploads
 	}
 	if failure := p.Keep(ctx, alias); failure != nil {
 		return nil, failure
@@ -155,7 +155,7 @@ func (p *Permit) KeepHeld(ctx context.Context, k Keeping) ([]upload.Item, item.F
 	switch {
 	case failure != nil:
 	case store == nil:
-		failure = errNoUploads
+		failure = ErrNoUploads
 	case k.SubFolder != "" && !p.Account.Covers(k.SubFolder):
 		failure = item.Failf(item.Missing, upload.NoFolder)
 	default:

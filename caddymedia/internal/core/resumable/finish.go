@@ -491,7 +491,7 @@ func (u *Upload) Terminate(ctx context.Context) error { return u.terminate(ctx, 
 // terminate is Terminate. event is that of the end of an unfinished upload.
 func (u *Upload) terminate(ctx context.Context, event Event) error {
 	switch {
-	case u.Outcome != nil: // that of a kept one has another key, and stays for who asks again
+	case u.Outcome != nil: // that of a kept upload has another key, and stays
 		return u.storage.Delete(ctx, outcomeKey(u.ID))
 	case u.Held != nil:
 		if err := u.claim(ctx, ended); err != nil {

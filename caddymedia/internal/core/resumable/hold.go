@@ -185,11 +185,11 @@ const ended = "ended"
 // errKept is the failure of a request for a held upload that another one keeps.
 var errKept = item.Failf(item.Conflict, "it is kept, or was, together with others: send the same held uploads in the same order")
 
-// errNotHeld is the failure of a request to keep an upload that is not held.
-var errNotHeld = item.Failf(item.Missing, "there is no such held upload, or its time is over")
+// ErrNotHeld is the failure of a request for an upload that is not held.
+var ErrNotHeld = item.Failf(item.Missing, "there is no such held upload, or its time is over")
 
 // claim claims a held upload for the upload that keeps it. The storage decides which one does. The
-// error is errKept for any other, and errNotHeld if the held one has ended.
+// error is errKept for any other, and ErrNotHeld if the held one has ended.
 func (u *Upload) claim(ctx context.Context, by string) error {
 	key := dataKey(u.ID, keptName)
 	err := put(ctx, u.storage, key, by)
@@ -198,7 +198,7 @@ func (u *Upload) claim(ctx context.Context, by string) error {
 		if u.reloadOutcome(ctx) == nil {
 			return errKept
 		}
-		return errNotHeld
+		return ErrNotHeld
 	}
 	if !errors.Is(err, fs.ErrExist) {
 		return err
@@ -210,7 +210,7 @@ func (u *Upload) claim(ctx context.Context, by string) error {
 	case first == by:
 		return nil
 	case first == ended:
-		return errNotHeld
+		return ErrNotHeld
 	}
 	return errKept
 }
@@ -277,11 +277,11 @@ func (s *Store) partsOf(ctx context.Context, rec *Record) ([]*Upload, item.Failu
 		found, err := s.Find(ctx, rec.Owner, part.ID)
 		switch {
 		case errors.Is(err, ErrUnknown):
-			return errNotHeld
+			return ErrNotHeld
 		case err != nil:
 			return err
 		case found.Kind != rec.Kind, found.Alias != rec.Alias, found.Held == nil && (found.Outcome == nil || found.Outcome.Kept == ""), found.Form == Keep:
-			return errNotHeld
+			return ErrNotHeld
 		}
 		*part = *found
 		return nil
@@ -381,12 +381,12 @@ func (u *Upload) abandon(ctx context.Context) {
 	_ = lease.Forget(ctx) // it has kept nothing
 }
 
-// FindHeld returns a held upload of an owner. The error is ErrUnknown if there is none, and for a
+// FindHeld returns a held upload of an owner. The error is ErrNotHeld if there is none, and for a
 // caller with a ticket if another one has made it.
 func (s *Store) FindHeld(ctx context.Context, owner, id, ticket string) (*Upload, error) {
 	u, err := s.Find(ctx, owner, id)
-	if err == nil && (u.Held == nil || u.Outcome != nil || !u.Form.HasItem() || ticket != "" && u.Ticket != ticket) {
-		err = ErrUnknown
+	if errors.Is(err, ErrUnknown) || err == nil && (u.Held == nil || !u.Form.HasItem() || ticket != "" && u.Ticket != ticket) {
+		return nil, ErrNotHeld
 	}
 	return u, err
 }

@@ -45,7 +45,7 @@ const (
 func (f Form) HasItem() bool { return f == Single || f.hasParts() }
 
 // hasParts reports whether an upload of the form consists of others.
-func (f Form) hasParts() bool { return f == Final || f == Completion || f == Keep }
+func (f Form) hasParts() bool { return f == Keep || f.piece() != Single }
 
 // piece returns the form of the uploads whose bytes one of this form joins; Single if it joins
 // none.
@@ -122,7 +122,7 @@ func (r *Record) ItemKind() item.Kind {
 	return kind
 }
 
-// actor returns who has created the upload.
+// actor returns the creator of the upload.
 func (r *Record) actor() item.Actor {
 	return item.Actor{Origin: item.Origin(r.Origin), Account: r.Account, User: r.User, Client: r.Client, Ticket: r.credential()}
 }

@@ -128,10 +128,7 @@ func (s *Store) Create(ctx context.Context, storage *storagedrivers.Storage, c C
 	if size == Unknown {
 		size = c.Limit
 	}
-	if u.Created.IsZero() {
-		u.Created = s.Now()
-	}
-	u.Created = u.Created.UTC().Truncate(time.Second)
+	u.Created = s.Now().UTC().Truncate(time.Second)
 	if c.Form.hasParts() {
 		found, err := s.findFinal(ctx, u, c.Least)
 		if found != nil || err != nil {

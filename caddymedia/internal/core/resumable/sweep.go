@@ -152,21 +152,19 @@ func (s *Store) removeEnded(ctx context.Context, storage *storagedrivers.Storage
 	if err != nil && !errors.Is(err, ErrUnknown) {
 		return
 	}
-	var parts []*Upload
-	for _, id := range u.Record.Parts {
-		if err != nil && u.Form != Keep {
-			break // they stay as they are
-		}
-		if part, findErr := s.Find(ctx, u.Owner, id); findErr == nil {
-			parts = append(parts, part)
+	isFinished := err == nil
+	if isFinished || u.Form == Keep {
+		for _, id := range u.Record.Parts {
+			if part, err := s.Find(ctx, u.Owner, id); err == nil {
+				u.parts = append(u.parts, part)
+			}
 		}
 	}
-	if err != nil && u.Form == Keep {
-		u.parts = parts
+	if !isFinished && u.Form == Keep {
 		u.abandon(ctx)
 		return
 	}
-	u.removeFinished(ctx, parts, ended.Outcome)
+	u.removeFinished(ctx, u.parts, ended.Outcome)
 }
 
 func later(a, b time.Time) time.Time {

@@ -2,7 +2,6 @@ package uploads
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strconv"
 
@@ -44,8 +43,6 @@ type heldRequest struct {
 	r    *http.Request
 }
 
-var errNoHeld = item.Failf(item.Missing, "there is no such held upload, or its time is over")
-
 // serve responds to the request, unless it is refused.
 func (h *heldRequest) serve(ctx context.Context, id string) *caller.Refusal {
 	store := h.Service.Uploads()
@@ -53,12 +50,12 @@ func (h *heldRequest) serve(ctx context.Context, id string) *caller.Refusal {
 	case h.Refused != nil:
 		return caller.Refused(h.Refused)
 	case store == nil:
-		return caller.Refused(errNoHeld)
+		return caller.Refused(resumable.ErrNotHeld)
 	}
 	u, err := store.FindHeld(ctx, h.Actor.Owner(), id, h.TicketID())
 	switch {
-	case errors.Is(err, resumable.ErrUnknown), err == nil && u.Kind != h.kind.Name():
-		return caller.Refused(errNoHeld)
+	case err == nil && u.Kind != h.kind.Name():
+		return caller.Refused(resumable.ErrNotHeld)
 	case err == nil && h.r.Method == http.MethodDelete:
 		if err = h.Service.TerminateUpload(ctx, u, h.Actor); err == nil {
 			httpx.NoContent(h.w, h.r)
